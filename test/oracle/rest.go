@@ -32,15 +32,15 @@ func (w World) WrongAtRest() []string {
 			if text := w.wrongWith(object); text != "" {
 				wrong = append(wrong, fmt.Sprintf("%s %s %s", w.Owner, object.GetName(), text))
 			}
-		} else if object.GetDeletionTimestamp() == nil && metav1.GetControllerOf(object) != nil && w.ownerOf(object) == nil {
+		} else if object.GetDeletionTimestamp() == nil && metav1.GetControllerOf(object) != nil && w.OwnerOf(object) == nil {
 			wrong = append(wrong, fmt.Sprintf("%s %s belongs to a deleted owner", footest.KindOf(object), object.GetName()))
 		}
 	}
 	return wrong
 }
 
-// ownerOf returns the living owner that controls a child, or nil.
-func (w World) ownerOf(child footest.Object) footest.Object {
+// OwnerOf returns the living owner that controls a child, or nil.
+func (w World) OwnerOf(child footest.Object) footest.Object {
 	for _, object := range w.Objects {
 		if w.Owner.Is(object) && metav1.IsControlledBy(child, object) {
 			return object

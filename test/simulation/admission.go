@@ -14,9 +14,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // admission is a webhook or policy for the controllers' writes of children.
@@ -52,7 +52,7 @@ func denial(code int32) func() error {
 
 // admittedBy returns the fault that puts an admission in force, from this call on.
 func admittedBy(name string, a admission) fault {
-	return fault{name: name, call: func(r *request) (runtime.Object, error) {
+	return fault{name: name, call: func(r *request) (footest.Object, error) {
 		c := r.conn.cluster
 		a := a
 		a.until = time.Now().Add(longDelay)
@@ -67,7 +67,7 @@ func admittedBy(name string, a admission) fault {
 }
 
 // admit returns the object that the API server stores when a controller sends one.
-func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
+func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind := footest.KindOf(sent)
@@ -87,10 +87,10 @@ func (c *cluster) admit(sent runtime.Object) (runtime.Object, error) {
 	if !mutates {
 		return sent, nil
 	}
-	changed := metaOf(sent.DeepCopyObject())
-	if ref := controllerOf(changed); ref != nil {
-		if foo, err := c.api.get(c.ownerID(ref.Name)); err == nil {
-			kind.Drift(changed, metaOf(foo))
+	changed := copyOf(sent)
+	if ref := metav1.GetControllerOf(changed); ref != nil {
+		if foo, err := c.api.get(objectID{c.owner.Kind, ref.Name}); err == nil {
+			kind.Drift(changed, foo)
 		}
 	}
 	return changed, nil
@@ -106,9 +106,12 @@ func (c *cluster) mutatesWrites() bool {
 // touchChildren sets and removes an annotation of each child, which changes its version,
 // and a field of the spec that nobody owns, which changes its generation.
 func (c *cluster) touchChildren() {
-	for _, child := range c.children() {
+	for _, object := range c.world().Objects {
+		if c.owner.Is(object) {
+			continue
+		}
 		for _, touched := range []bool{true, false} {
-			c.touch(idOf(child), touched)
+			c.touch(idOf(object), touched)
 		}
 	}
 }
@@ -119,14 +122,14 @@ func (c *cluster) touch(id objectID, touched bool) {
 		if err != nil {
 			return
 		}
-		annotations := maps.Clone(metaOf(object).GetAnnotations())
-		delete(annotations, "touched")
-		if touched {
-			annotations = map[string]string{"touched": "true"}
-			maps.Copy(annotations, metaOf(object).GetAnnotations())
+		annotations := map[string]string{"touched": "true"}
+		maps.Copy(annotations, object.GetAnnotations())
+		if !touched {
+			delete(annotations, "touched")
 		}
-		metaOf(object).SetAnnotations(annotations)
-		if _, err := c.api.update(object, "", noInspection); err == nil {
+		object.SetAnnotations(annotations)
+		r := model.Request{Verb: "update", Kind: id.kind, Name: id.name, Sent: object}
+		if _, err := c.api.write(r, noInspection); err == nil {
 			c.api.raiseGeneration(id)
 			return
 		}

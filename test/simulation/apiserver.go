@@ -8,6 +8,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,26 +22,39 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // firstVersion is the resourceVersion of an empty history. A real API server never
 // returns version 0.
 const firstVersion = 1000
 
+// objectID names an object of the namespace, or all of a kind.
+type objectID struct {
+	kind *footest.Kind
+	name string
+}
+
+func (id objectID) String() string {
+	return strings.TrimSpace(id.kind.Resource.Resource + " " + id.name)
+}
+
+func idOf(object footest.Object) objectID { return objectID{footest.KindOf(object), object.GetName()} }
+
 // change records one write to one object.
 type change struct {
 	kind   watch.EventType
 	id     objectID
-	object runtime.Object
+	object footest.Object
 	at     time.Time
 }
 
 // inspector inspects a write just before it is committed. stored is the object before the
 // write, nil for a create; next is the object after it, nil for a delete.
-type inspector func(stored, next runtime.Object)
+type inspector func(stored, next footest.Object)
 
 // noInspection is the inspector of writes that are not the controller's.
-func noInspection(_, _ runtime.Object) {}
+func noInspection(_, _ footest.Object) {}
 
 // apiServer is an API server of Foos and their children in memory. Unlike a fake clientset
 // it keeps its history: a watch begins at a version, and it can lag, end and be resumed;
@@ -51,7 +65,7 @@ func noInspection(_, _ runtime.Object) {}
 type apiServer struct {
 	mu      sync.Mutex
 	history []change
-	objects map[objectID]runtime.Object
+	objects map[objectID]footest.Object
 	// created counts the objects that were created with a name.
 	created map[objectID]int
 	// changed is closed at the next change.
@@ -59,7 +73,7 @@ type apiServer struct {
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{objects: map[objectID]runtime.Object{}, created: map[objectID]int{}, changed: make(chan struct{})}
+	return &apiServer{objects: map[objectID]footest.Object{}, created: map[objectID]int{}, changed: make(chan struct{})}
 }
 
 // next returns the history after a version, and a channel that is closed at the next
@@ -76,99 +90,63 @@ func (a *apiServer) version() int {
 	return len(a.history)
 }
 
-// latest returns the version and the time of the last change of a resource, or 0.
-func (a *apiServer) latest(resource string) (version int, at time.Time) {
+// latest returns the version and the time of the last change of a kind, or 0.
+func (a *apiServer) latest(kind *footest.Kind) (version int, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, change := range slices.Backward(a.history) {
-		if change.id.resource == resource {
+		if change.id.kind == kind {
 			return i + 1, change.at
 		}
 	}
 	return 0, time.Time{}
 }
 
-func (a *apiServer) get(id objectID) (runtime.Object, error) {
+func (a *apiServer) get(id objectID) (footest.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	stored, ok := a.objects[id]
 	if !ok {
-		return nil, apierrors.NewNotFound(id.groupResource(), id.name)
+		return nil, apierrors.NewNotFound(id.kind.Resource.GroupResource(), id.name)
 	}
-	return stored.DeepCopyObject(), nil
+	return copyOf(stored), nil
 }
 
-// list returns the objects of a resource as they were at a version, sorted by name.
-func (a *apiServer) list(resource string, version int) []runtime.Object {
+// list returns the objects of a kind as they were at a version, sorted by name.
+func (a *apiServer) list(kind *footest.Kind, version int) []footest.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	present := map[string]runtime.Object{}
+	present := map[string]footest.Object{}
 	for _, change := range a.history[:version] {
-		if change.id.resource != resource {
+		if change.id.kind != kind {
 			continue
 		}
-		present[change.id.name] = change.object
+		present[change.id.name] = copyOf(change.object)
 		if change.kind == watch.Deleted {
 			delete(present, change.id.name)
 		}
 	}
-	list := make([]runtime.Object, 0, len(present))
-	for _, object := range present {
-		list = append(list, object.DeepCopyObject())
-	}
-	slices.SortFunc(list, func(a, b runtime.Object) int {
-		return strings.Compare(metaOf(a).GetName(), metaOf(b).GetName())
+	return slices.SortedFunc(maps.Values(present), func(a, b footest.Object) int {
+		return strings.Compare(a.GetName(), b.GetName())
 	})
-	return list
 }
 
-// stored returns an object, or nil. The caller holds mu.
-func (a *apiServer) stored(id objectID) footest.Object {
-	if stored, ok := a.objects[id]; ok {
-		return metaOf(stored)
-	}
-	return nil
-}
-
-func (a *apiServer) create(sent runtime.Object, inspect inspector) (runtime.Object, error) {
+func (a *apiServer) write(r model.Request, inspect inspector) (footest.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	id := idOf(sent)
-	change, err := id.kind().Create(a.stored(id), metaOf(sent))
-	if err != nil {
-		return nil, err
-	}
-	inspect(nil, sent)
-	a.created[id]++
-	// The UID is the same in each run, whatever else differs.
-	change.Object.SetUID(types.UID(fmt.Sprintf("%s %s #%d", id.resource, id.name, a.created[id])))
-	change.Object.SetNamespace(namespace)
-	return a.commit(id, change), nil
-}
-
-func (a *apiServer) update(sent runtime.Object, subresource string, inspect inspector) (runtime.Object, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	id := idOf(sent)
-	stored := a.stored(id)
-	change, err := id.kind().Update(stored, metaOf(sent), subresource)
+	id := objectID{r.Kind, r.Name}
+	stored := a.objects[id]
+	change, err := r.Write(stored, metav1.Now())
 	if err != nil {
 		return nil, err
 	}
 	inspect(stored, change.Answer)
-	return a.commit(id, change), nil
-}
-
-func (a *apiServer) delete(id objectID, options metav1.DeleteOptions, inspect inspector) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	stored := a.stored(id)
-	change, err := id.kind().Delete(stored, id.name, options, metav1.Now())
-	if err == nil {
-		inspect(stored, nil)
-		a.commit(id, change)
+	if change.Event == watch.Added {
+		a.created[id]++
+		// The UID is the same in each run, whatever else differs.
+		change.Object.SetUID(types.UID(fmt.Sprintf("%s #%d", id, a.created[id])))
 	}
-	return err
+	return a.commit(id, change), nil
 }
 
 // raiseGeneration does what an edit of the spec does that is taken back at once.
@@ -176,16 +154,16 @@ func (a *apiServer) raiseGeneration(id objectID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	stored, ok := a.objects[id]
-	if !ok || id.kind().Generation == nil {
+	if !ok || id.kind.Generation == nil {
 		return
 	}
-	next := metaOf(stored.DeepCopyObject())
+	next := copyOf(stored)
 	next.SetGeneration(next.GetGeneration() + 2)
 	a.commit(id, footest.Change{Event: watch.Modified, Object: next})
 }
 
 // commit appends a change to the history, and returns the answer.
-func (a *apiServer) commit(id objectID, done footest.Change) runtime.Object {
+func (a *apiServer) commit(id objectID, done footest.Change) footest.Object {
 	if done.Event == "" {
 		return done.Answer
 	}
@@ -200,7 +178,7 @@ func (a *apiServer) commit(id objectID, done footest.Change) runtime.Object {
 	if done.Answer == nil {
 		return nil
 	}
-	return done.Answer.DeepCopyObject()
+	return copyOf(done.Answer)
 }
 
 // versionText returns the resourceVersion of an index in the history.
@@ -212,26 +190,26 @@ func parseVersion(resourceVersion string) (int, error) {
 	return version - firstVersion, err
 }
 
-// latencies hold the age of an event when it arrives. It differs between resources so
+// latencies hold the age of an event when it arrives. It differs between kinds so
 // that events arrive in the same order in each run.
-var latencies = func() map[string]time.Duration {
-	latencies := map[string]time.Duration{}
+var latencies = func() map[*footest.Kind]time.Duration {
+	latencies := map[*footest.Kind]time.Duration{}
 	for _, owner := range footest.Owners {
-		latencies[owner.Resource.Resource] = 200 * time.Microsecond
+		latencies[owner.Kind] = 200 * time.Microsecond
 		for i, kind := range owner.Kinds {
-			latencies[kind.Resource.Resource] = time.Duration(100+i) * time.Microsecond
+			latencies[kind] = time.Duration(100+i) * time.Microsecond
 		}
 	}
 	return latencies
 }()
 
-// apiWatch delivers the changes of one resource to one controller in their order, from a
+// apiWatch delivers the changes of one kind to one controller in their order, from a
 // version on. As with a real watch, a lost event goes unnoticed until the next list.
 type apiWatch struct {
-	conn     *connection
-	resource string
-	version  int
-	result   chan watch.Event
+	conn    *connection
+	kind    *footest.Kind
+	version int
+	result  chan watch.Event
 	// done ends when the reader stops the watch, expired when the API server ends it.
 	done    context.Context
 	stop    context.CancelFunc
@@ -239,12 +217,12 @@ type apiWatch struct {
 	once    sync.Once
 }
 
-func newAPIWatch(ctx context.Context, c *connection, resource, resourceVersion string) (*apiWatch, error) {
+func newAPIWatch(ctx context.Context, c *connection, kind *footest.Kind, resourceVersion string) (*apiWatch, error) {
 	version, err := parseVersion(resourceVersion)
 	if err != nil {
-		return nil, fmt.Errorf("watching %s from version %q: %w", resource, resourceVersion, err)
+		return nil, fmt.Errorf("watching %ss from version %q: %w", kind, resourceVersion, err)
 	}
-	w := &apiWatch{conn: c, resource: resource, version: version, result: make(chan watch.Event), expired: make(chan struct{})}
+	w := &apiWatch{conn: c, kind: kind, version: version, result: make(chan watch.Event), expired: make(chan struct{})}
 	w.done, w.stop = context.WithCancel(ctx)
 	return w, nil
 }
@@ -273,11 +251,11 @@ func (w *apiWatch) pump() {
 		changes, more := w.conn.cluster.api.next(w.version)
 		for _, change := range changes {
 			w.version++
-			if change.id.resource == w.resource && !w.deliver(change) {
+			if change.id.kind == w.kind && !w.deliver(change) {
 				return
 			}
 		}
-		w.conn.saw(w.resource, w.version)
+		w.conn.saw(w.kind, w.version)
 		select {
 		case <-more:
 		case <-w.expired:
@@ -291,11 +269,11 @@ func (w *apiWatch) pump() {
 
 // deliver returns false if the watch has ended.
 func (w *apiWatch) deliver(c change) bool {
-	if !w.wait(func() time.Duration { return time.Until(c.at.Add(w.conn.latency(w.resource))) }) || !w.waitWhileHeld() {
+	if !w.wait(func() time.Duration { return time.Until(c.at.Add(w.conn.latency(w.kind))) }) || !w.waitWhileHeld() {
 		return false
 	}
 	// Deliver a copy, because the reader may change it.
-	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: c.object.DeepCopyObject()}}
+	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: copyOf(c.object)}}
 	point, f := w.conn.cluster.reach(eventVerb+strings.ToLower(string(c.kind)), c.id)
 	if f.event == nil {
 		return d.send()
@@ -318,7 +296,7 @@ func (d *delivery) sendCopy(object runtime.Object) bool {
 }
 
 func (w *apiWatch) sendExpired() {
-	w.conn.cluster.tracef("%s: the watch of %s ends with 410 Gone", w.conn.name, w.resource)
+	w.conn.cluster.tracef("%s: the watch of %ss ends with 410 Gone", w.conn.name, w.kind)
 	status := apierrors.NewResourceExpired("too old resource version").Status()
 	select {
 	case w.result <- watch.Event{Type: watch.Error, Object: &status}:
@@ -327,7 +305,7 @@ func (w *apiWatch) sendExpired() {
 }
 
 func (w *apiWatch) waitWhileHeld() bool {
-	return w.wait(func() time.Duration { return w.conn.held(w.resource) })
+	return w.wait(func() time.Duration { return w.conn.held(w.kind) })
 }
 
 // wait waits until left returns 0 or less. It returns false if the watch ends first.
@@ -344,3 +322,5 @@ func (w *apiWatch) wait(left func() time.Duration) bool {
 	}
 	return w.done.Err() == nil
 }
+
+func copyOf(object footest.Object) footest.Object { return object.DeepCopyObject().(footest.Object) }

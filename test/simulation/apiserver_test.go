@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the simulated API server: preconditions, subresources and history.
+// Tests of the simulated API server: preconditions, subresources, deletions and history.
 
 package simulation
 
@@ -14,106 +14,75 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
-func TestAStaleWriteIsRefused(t *testing.T) {
-	api := newAPIServer()
-	first := must(api.create(web.ForeignNamed("web"), noInspection))(t)
-	second := first.DeepCopyObject().(footest.Object)
-	second.SetLabels(map[string]string{"a": "b"})
-	must(api.update(second, "", noInspection))(t)
-	if _, err := api.update(first, "", noInspection); !apierrors.IsConflict(err) {
-		t.Errorf("an update of an old version returned %v, want Conflict", err)
+// send sends a request about the Foo a, and fails if it is answered with another reason.
+func send(t *testing.T, api *apiServer, action string, sent runtime.Object, reason metav1.StatusReason) *samplev1alpha1.Foo {
+	t.Helper()
+	r := model.Request{Verb: action, Kind: footest.FooKind, Name: "a", Sent: sent}
+	if action == "update-status" {
+		r.Verb, r.Subresource = "update", "status"
 	}
-	version := metaOf(first).GetResourceVersion()
-	only := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}
-	if err := api.delete(idOf(first), only, noInspection); !apierrors.IsConflict(err) {
-		t.Errorf("a delete of an old version returned %v, want Conflict", err)
+	answer, err := api.write(r, noInspection)
+	if apierrors.ReasonForError(err) != reason || (err == nil) != (reason == "") {
+		t.Fatalf("%s is answered with %v, want the reason %q", r, err, reason)
 	}
-	if _, err := api.create(web.ForeignNamed("web"), noInspection); !apierrors.IsAlreadyExists(err) {
-		t.Errorf("a second create returned %v, want AlreadyExists", err)
-	}
+	foo, _ := answer.(*samplev1alpha1.Foo)
+	return foo
 }
 
-func TestStatusAndSpecAreWrittenSeparately(t *testing.T) {
+func TestPreconditionsAndSubresources(t *testing.T) {
 	api := newAPIServer()
-	foo := must(api.create(footest.FooOwner.Asking("a", "web", 1), noInspection))(t).(*samplev1alpha1.Foo)
-	three := int32(3)
-	foo.Spec.Replicas = &three
-	foo.Status.Replicas = 3
-	stored := must(api.update(foo, "status", noInspection))(t).(*samplev1alpha1.Foo)
+	first := send(t, api, "create", footest.FooOwner.Asking("a", "web", 1), "")
+	send(t, api, "create", first, metav1.StatusReasonAlreadyExists)
+	changed := first.DeepCopy()
+	changed.Spec.Replicas, changed.Status.Replicas = new(int32(3)), 3
+	stored := send(t, api, "update-status", changed, "")
 	if *stored.Spec.Replicas != 1 || stored.Status.Replicas != 3 || stored.Generation != 1 {
 		t.Errorf("an update of the status stored %+v", stored)
 	}
-	stored.Spec.Replicas, stored.Status.Replicas = &three, 0
-	stored = must(api.update(stored, "", noInspection))(t).(*samplev1alpha1.Foo)
+	send(t, api, "update", first, metav1.StatusReasonConflict)
+	for _, only := range []*metav1.Preconditions{{ResourceVersion: &first.ResourceVersion}, metav1.NewUIDPreconditions("another")} {
+		send(t, api, "delete", &metav1.DeleteOptions{Preconditions: only}, metav1.StatusReasonConflict)
+	}
+	stored.Spec.Replicas, stored.Status.Replicas = new(int32(3)), 0
+	stored = send(t, api, "update", stored, "")
 	if *stored.Spec.Replicas != 3 || stored.Status.Replicas != 3 || stored.Generation != 2 {
 		t.Errorf("an update of the spec stored %+v", stored)
 	}
 }
 
-func TestAListShowsTheStateOfItsVersion(t *testing.T) {
-	api := newAPIServer()
-	must(api.create(footest.FooOwner.Asking("a", "web", 1), noInspection))(t)
-	version := api.version()
-	must(api.create(footest.FooOwner.Asking("b", "web", 1), noInspection))(t)
-	if err := api.delete(idIn(footest.FooOwner.Kind, "a"), metav1.DeleteOptions{}, noInspection); err != nil {
-		t.Fatal(err)
-	}
-	for version, want := range map[int][]string{version: {"a"}, api.version(): {"b"}} {
-		var names []string
-		for _, object := range api.list("foos", version) {
-			names = append(names, metaOf(object).GetName())
-		}
-		if !slices.Equal(names, want) {
-			t.Errorf("the list of version %d has %v, want %v", version, names, want)
-		}
-	}
-}
-
 func TestFinalizersDelayADeletion(t *testing.T) {
 	api := newAPIServer()
-	held, id := footest.FooOwner.Asking("a", "web", 1), idIn(footest.FooOwner.Kind, "a")
-	held.SetFinalizers([]string{"example.com/first", "example.com/second"})
-	must(api.create(held, noInspection))(t)
+	held := footest.FooOwner.Asking("a", "web", 1)
+	held.SetFinalizers([]string{"example.com/first"})
+	send(t, api, "create", held, "")
 	for range 2 { // the second delete changes nothing
-		if err := api.delete(id, metav1.DeleteOptions{}, noInspection); err != nil {
-			t.Fatal(err)
-		}
+		send(t, api, "delete", &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}, "")
 	}
-	for _, left := range [][]string{{"example.com/second"}, nil} {
-		object := metaOf(must(api.get(id))(t))
-		if !isTerminating(object) || object.GetGeneration() != 2 {
-			t.Fatalf("an object with finalizers has generation %d after its deletion, and the timestamp %v", object.GetGeneration(), object.GetDeletionTimestamp())
-		}
-		object.SetFinalizers(left)
-		object.SetDeletionTimestamp(nil) // nobody can take it back
-		must(api.update(object, "", noInspection))(t)
-	}
-	if _, err := api.get(id); !apierrors.IsNotFound(err) {
-		t.Errorf("an object without finalizers is not deleted: %v", err)
-	}
-}
-
-func TestAForegroundDeletionWaitsForItsFinalizer(t *testing.T) {
-	api, foreground := newAPIServer(), metav1.DeletePropagationForeground
-	must(api.create(footest.FooOwner.Asking("a", "web", 1), noInspection))(t)
-	if err := api.delete(idIn(footest.FooOwner.Kind, "a"), metav1.DeleteOptions{PropagationPolicy: &foreground}, noInspection); err != nil {
-		t.Fatal(err)
-	}
-	foo := metaOf(must(api.get(idIn(footest.FooOwner.Kind, "a")))(t))
-	if !slices.Equal(foo.GetFinalizers(), []string{metav1.FinalizerDeleteDependents}) {
-		t.Errorf("the Foo has the finalizers %v", foo.GetFinalizers())
-	}
-}
-
-// must returns a function that returns the object, or fails the test.
-func must(object runtime.Object, err error) func(*testing.T) runtime.Object {
-	return func(t *testing.T) runtime.Object {
-		t.Helper()
+	for _, left := range [][]string{{metav1.FinalizerDeleteDependents}, nil} {
+		object, err := api.get(objectID{footest.FooKind, "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return object
+		waits := slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents)
+		if object.GetDeletionTimestamp() == nil || object.GetGeneration() != 2 || !waits {
+			t.Fatalf("after its deletion, an object with finalizers is %+v", object)
+		}
+		object.SetFinalizers(left)
+		object.SetDeletionTimestamp(nil) // nobody can take it back
+		send(t, api, "update", object, "")
+	}
+	send(t, api, "delete", &metav1.DeleteOptions{}, metav1.StatusReasonNotFound)
+}
+
+func TestAListShowsTheStateOfItsVersion(t *testing.T) {
+	api := newAPIServer()
+	send(t, api, "create", footest.FooOwner.Asking("a", "web", 1), "")
+	version := api.version()
+	send(t, api, "delete", &metav1.DeleteOptions{}, "")
+	if then, now := api.list(footest.FooKind, version), api.list(footest.FooKind, api.version()); len(then) != 1 || len(now) != 0 {
+		t.Errorf("the lists before and after a deletion have %v and %v", then, now)
 	}
 }

@@ -9,19 +9,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/oracle"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 const (
@@ -46,12 +45,7 @@ type injectionPoint struct {
 	n    int
 }
 
-func (p injectionPoint) String() string {
-	if p.id.name == "" { // a list or a watch
-		return fmt.Sprintf("%s %s %d", p.verb, p.id.resource, p.n)
-	}
-	return fmt.Sprintf("%s %s %d", p.verb, p.id, p.n)
-}
+func (p injectionPoint) String() string { return fmt.Sprintf("%s %s %d", p.verb, p.id, p.n) }
 
 // cluster is an API server, the cluster's own controllers, and the controllers under
 // test. It lives in a testing/synctest bubble.
@@ -93,7 +87,7 @@ func newCluster(test string, owner *footest.OwnerRow, start Start, inject func(i
 		reached: map[injectionPoint]int{}, removed: map[objectID]string{},
 	}
 	c.ctx, c.stop = context.WithCancel(klog.NewContext(context.Background(), klog.New(nil)))
-	c.running.Go(func() { controlPlane{c}.run() })
+	c.running.Go(c.runControlPlane)
 	return c
 }
 
@@ -107,7 +101,7 @@ func (c *cluster) end() {
 // change its connection first, for example to begin with a stale list.
 func (c *cluster) startController(prepare ...func(*connection)) {
 	conn := &connection{
-		cluster: c, heldUntil: map[string]time.Time{}, listedAsOf: map[string]int{}, views: map[string]view{},
+		cluster: c, heldUntil: map[*footest.Kind]time.Time{}, listedAsOf: map[*footest.Kind]int{}, views: map[*footest.Kind]view{},
 		pendingEvents: map[types.UID]int{}, transitions: map[types.UID]readiness{}, overtaken: map[types.UID]int{}, own: map[objectID]ownWrite{},
 	}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
@@ -166,14 +160,6 @@ func (c *cluster) reach(verb string, id objectID) (injectionPoint, fault) {
 	return point, f
 }
 
-// do carries out a user's step and lets the cluster settle.
-func (c *cluster) do(s step) {
-	c.tracef("user: %s", s.name)
-	c.stepBegan.Store(int64(c.api.version()))
-	s.do(c)
-	advance(settleTime)
-}
-
 // tracef adds a line to the trace, which is printed if the test fails.
 func (c *cluster) tracef(format string, args ...any) {
 	c.mu.Lock()
@@ -212,104 +198,48 @@ func traceErrors(t *testing.T) {
 // one, and each run makes the same calls.
 const controlPlaneInterval = 100 * time.Millisecond
 
-// controlPlane is the garbage collector, and the controllers of the children, which only
-// write the status.
-type controlPlane struct{ *cluster }
-
-func (p controlPlane) run() {
+// runControlPlane carries out the duties of the control plane.
+func (c *cluster) runControlPlane() {
 	for {
-		_, more := p.api.next(p.api.version())
-		if !p.act() {
+		_, more := c.api.next(c.api.version())
+		if !c.carryOutDuty() {
 			select {
 			case <-more:
-			case <-p.ctx.Done():
+			case <-c.ctx.Done():
 				return
 			}
 		}
 		select {
 		case <-time.After(controlPlaneInterval):
-		case <-p.ctx.Done():
+		case <-c.ctx.Done():
 			return
 		}
 	}
 }
 
-// act makes one write, and reports whether one was needed.
-func (p controlPlane) act() bool {
-	return p.collectGarbage() || p.finishForegroundDeletion() || p.advanceStatuses()
-}
-
-// children returns the objects of all kinds of children.
-func (c *cluster) children() []footest.Object {
-	var children []footest.Object
-	for _, kind := range c.owner.Kinds {
-		for _, object := range c.api.list(kind.Resource.Resource, c.api.version()) {
-			children = append(children, metaOf(object))
+// carryOutDuty makes one write of the control plane, and reports whether one was needed. One
+// that fails is repeated, because it stays a duty.
+func (c *cluster) carryOutDuty() bool {
+	var next model.Duty
+	var about footest.Object
+	model.Duties(c.world(), func(duty model.Duty, object footest.Object) {
+		if about == nil || duty < next {
+			next, about = duty, object
 		}
+	})
+	if about == nil {
+		return false
 	}
-	return children
-}
-
-// collectGarbage deletes a child whose controlling Foo is deleted or in foreground
-// deletion.
-func (p controlPlane) collectGarbage() bool {
-	for _, child := range p.children() {
-		ref := controllerOf(child)
-		if ref == nil || isTerminating(child) {
-			continue
-		}
-		if foo := p.foo(ref.Name); foo != nil && foo.GetUID() == ref.UID && !inForegroundDeletion(foo) {
-			continue
-		}
-		return p.wrote("garbage collector", "delete", child,
-			p.api.delete(idOf(child), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(child.GetUID()))}, noInspection))
-	}
-	return false
-}
-
-func inForegroundDeletion(foo footest.Object) bool {
-	return isTerminating(foo) && slices.Contains(foo.GetFinalizers(), metav1.FinalizerDeleteDependents)
-}
-
-// finishForegroundDeletion lets a Foo in foreground deletion go when it has no child left.
-func (p controlPlane) finishForegroundDeletion() bool {
-	for _, object := range p.api.list(p.owner.Resource.Resource, p.api.version()) {
-		foo := metaOf(object)
-		isChild := func(child footest.Object) bool { return metav1.IsControlledBy(child, foo) }
-		if inForegroundDeletion(foo) && !slices.ContainsFunc(p.children(), isChild) {
-			foo.SetFinalizers(slices.DeleteFunc(foo.GetFinalizers(), func(finalizer string) bool { return finalizer == metav1.FinalizerDeleteDependents }))
-			return p.write("garbage collector", foo, "")
-		}
-	}
-	return false
-}
-
-func (p controlPlane) advanceStatuses() bool {
-	for _, child := range p.children() {
-		if kind := footest.KindOf(child); kind.Advance(child) {
-			return p.write(kind.Kind+" controller", child, "status")
-		}
-	}
-	return false
-}
-
-// foo returns a Foo, or nil.
-func (p controlPlane) foo(name string) footest.Object {
-	object, err := p.api.get(p.ownerID(name))
-	if err != nil {
-		return nil
-	}
-	return metaOf(object)
-}
-
-func (p controlPlane) write(who string, object runtime.Object, subresource string) bool {
-	_, err := p.api.update(object, subresource, noInspection)
-	return p.wrote(who, "update", object, err)
-}
-
-// wrote traces a write. It returns true even if the write failed, because the next act
-// repeats it.
-func (p controlPlane) wrote(who, verb string, object runtime.Object, err error) bool {
-	p.tracef("%s: %s %s -> %s", who, verb, idOf(object), resultOf(err))
+	_, err := c.api.write(next.Request(about), noInspection)
+	c.tracef("control plane: %s %s -> %s", next, idOf(about), resultOf(err))
 	return true
+}
+
+// world returns all objects, those of a kind by their names.
+func (c *cluster) world() oracle.World {
+	w := oracle.World{Owner: c.owner}
+	for _, kind := range append([]*footest.Kind{c.owner.Kind}, c.owner.Kinds...) {
+		w.Objects = append(w.Objects, c.api.list(kind, c.api.version())...)
+	}
+	return w
 }

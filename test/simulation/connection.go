@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // errCrashed is the error of all calls of a controller that has crashed. A real
@@ -34,12 +37,12 @@ type connection struct {
 
 	mu   sync.Mutex
 	dead bool
-	// heldUntil is the time at which the watches of a resource deliver again.
-	heldUntil map[string]time.Time
-	// listedAsOf is the version at which the first list of a resource is answered.
-	listedAsOf map[string]int
-	// views holds what the controller has been shown of each resource.
-	views map[string]view
+	// heldUntil is the time at which the watches of a kind deliver again.
+	heldUntil map[*footest.Kind]time.Time
+	// listedAsOf is the version at which the first list of a kind is answered.
+	listedAsOf map[*footest.Kind]int
+	// views holds what the controller has been shown of each kind.
+	views map[*footest.Kind]view
 	// stale is true if the cache is or was stale because of a fault. Then the controller
 	// may recreate an object that it deleted, or repeat a write.
 	stale bool
@@ -71,52 +74,73 @@ type ownWrite struct {
 // request is one call. A fault decides whether and when it is committed, and how it is
 // answered.
 type request struct {
-	injectionPoint
+	model.Request
 
+	point injectionPoint
 	conn  *connection
 	ctx   context.Context
-	sent  runtime.Object // nil for a call without an object
-	apply func(inspector) (runtime.Object, error)
+	// list is what a list or a watch does, or nil.
+	list func()
 }
 
 // do sends a request, with the fault that is injected there, if any.
-func (c *connection) do(ctx context.Context, verb string, id objectID, sent runtime.Object, apply func(inspector) (runtime.Object, error)) (runtime.Object, error) {
+func (c *connection) do(r *request) (footest.Object, error) {
 	if c.ctx.Err() != nil {
 		return nil, errCrashed
 	}
-	point, f := c.cluster.reach(verb, id)
-	r := &request{injectionPoint: point, conn: c, ctx: ctx, sent: sent, apply: apply}
+	var f fault
+	r.point, f = c.cluster.reach(r.Action(), objectID{r.Kind, r.Name})
 	if f.call == nil {
 		object, err := r.commit()
 		c.remember(r, object, err)
 		return object, err
 	}
-	c.cluster.tracef("%s: %s meets %q", c.name, point, f.name)
+	c.cluster.tracef("%s: %s meets %q", c.name, r.point, f.name)
 	object, err := f.call(r)
-	c.cluster.tracef("%s: %s returns %s", c.name, point, resultOf(err))
+	c.cluster.tracef("%s: %s returns %s", c.name, r.point, resultOf(err))
 	c.remember(r, object, err)
 	return object, err
 }
 
 // remember notes a write for which the controller got an answer.
-func (c *connection) remember(r *request, object runtime.Object, err error) {
-	if err != nil || object == nil || r.verb == "get" {
+func (c *connection) remember(r *request, object footest.Object, err error) {
+	if err != nil || object == nil || r.Verb == "get" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	written := metaOf(object)
-	c.own[r.id] = ownWrite{written.GetUID(), written.GetResourceVersion(), written.GetOwnerReferences(), time.Now()}
+	c.own[r.point.id] = ownWrite{object.GetUID(), object.GetResourceVersion(), object.GetOwnerReferences(), time.Now()}
 }
 
-// commit executes the request in the API server, unless its controller has crashed.
-func (r *request) commit() (runtime.Object, error) {
+// serve executes the request in the API server.
+func (r *request) serve(inspect inspector) (footest.Object, error) {
+	cluster := r.conn.cluster
+	switch r.Verb {
+	case "list", "watch":
+		r.list()
+		return nil, nil //nolint:nilnil // the objects and the events are not in the answer
+	case "get":
+		return cluster.api.get(r.point.id)
+	case "delete":
+		return cluster.api.write(r.Request, inspect)
+	}
+	admitted, err := cluster.admit(r.Object())
+	if err != nil {
+		return nil, err
+	}
+	written := r.Request
+	written.Sent = admitted
+	return cluster.api.write(written, inspect)
+}
+
+// commit executes the request, unless its controller has crashed.
+func (r *request) commit() (footest.Object, error) {
 	r.conn.mu.Lock()
 	defer r.conn.mu.Unlock()
 	if r.conn.dead {
 		return nil, errCrashed
 	}
-	object, err := r.apply(r.conn.inspect(r.verb))
+	object, err := r.serve(r.conn.inspect(r.Action()))
 	r.conn.inspectRefused(r, err)
 	r.conn.cluster.committed(r, err)
 	return object, err
@@ -124,11 +148,11 @@ func (r *request) commit() (runtime.Object, error) {
 
 // commitLate is like commit, for a request that was in flight so long that its sender may
 // have crashed meanwhile and is not responsible for the result.
-func (r *request) commitLate() (runtime.Object, error) {
+func (r *request) commitLate() (footest.Object, error) {
 	r.conn.mu.Lock()
-	object, err := r.apply(r.conn.inspectLate)
+	object, err := r.serve(r.conn.inspectLate)
 	r.conn.mu.Unlock()
-	r.conn.cluster.tracef("%s: %s, late -> %s", r.conn.name, r.injectionPoint, resultOf(err))
+	r.conn.cluster.tracef("%s: %s, late -> %s", r.conn.name, r.point, resultOf(err))
 	return object, err
 }
 
@@ -144,7 +168,7 @@ func (r *request) pause(d time.Duration) bool {
 
 // committed traces the result of a request, and counts refusals.
 func (c *cluster) committed(r *request, err error) {
-	c.tracef("%s: %s -> %s", r.conn.name, r.injectionPoint, resultOf(err))
+	c.tracef("%s: %s -> %s", r.conn.name, r.point, resultOf(err))
 	if err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -159,63 +183,27 @@ func resultOf(err error) string {
 	return err.Error()
 }
 
-func (c *connection) get(ctx context.Context, id objectID) (runtime.Object, error) {
-	return c.do(ctx, "get", id, nil, func(inspector) (runtime.Object, error) { return c.cluster.api.get(id) })
-}
-
-func (c *connection) create(ctx context.Context, object runtime.Object) (runtime.Object, error) {
-	return c.do(ctx, "create", idOf(object), object, func(inspect inspector) (runtime.Object, error) {
-		admitted, err := c.cluster.admit(object)
-		if err != nil {
-			return nil, err
-		}
-		return c.cluster.api.create(admitted, inspect)
-	})
-}
-
-func (c *connection) update(ctx context.Context, object runtime.Object, subresource string) (runtime.Object, error) {
-	verb := "update"
-	if subresource != "" {
-		verb += "-" + subresource
-	}
-	stored, err := c.do(ctx, verb, idOf(object), object, func(inspect inspector) (runtime.Object, error) {
-		admitted, err := c.cluster.admit(object)
-		if err != nil {
-			return nil, err
-		}
-		return c.cluster.api.update(admitted, subresource, inspect)
-	})
-	c.noteUnanswered(object, err)
-	return stored, err
-}
-
-func (c *connection) delete(ctx context.Context, id objectID, options metav1.DeleteOptions) error {
-	_, err := c.do(ctx, "delete", id, nil, func(inspect inspector) (runtime.Object, error) {
-		return nil, c.cluster.api.delete(id, options, inspect)
-	})
-	return err
-}
-
-func (c *connection) list(ctx context.Context, resource string) (objects []runtime.Object, version int, err error) {
-	_, err = c.do(ctx, "list", objectID{resource: resource}, nil, func(inspector) (runtime.Object, error) {
+func (c *connection) list(ctx context.Context, kind *footest.Kind) (objects []runtime.Object, version int, err error) {
+	_, err = c.do(&request{conn: c, ctx: ctx, Request: model.Request{Verb: "list", Kind: kind}, list: func() {
 		version = c.cluster.api.version()
-		if asOf, older := c.listedAsOf[resource]; older {
+		if asOf, older := c.listedAsOf[kind]; older {
 			version = asOf
-			delete(c.listedAsOf, resource)
+			delete(c.listedAsOf, kind)
 		}
-		objects = c.cluster.api.list(resource, version)
-		c.views[resource] = view{version: version}
-		return nil, nil
-	})
+		for _, object := range c.cluster.api.list(kind, version) {
+			objects = append(objects, object)
+		}
+		c.views[kind] = view{version: version}
+	}})
 	return objects, version, err
 }
 
-func (c *connection) watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error) {
-	w, err := newAPIWatch(ctx, c, resource, resourceVersion)
+func (c *connection) watch(ctx context.Context, kind *footest.Kind, resourceVersion string) (watch.Interface, error) {
+	w, err := newAPIWatch(ctx, c, kind, resourceVersion)
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.do(ctx, "watch", objectID{resource: resource}, nil, func(inspector) (runtime.Object, error) { return nil, nil })
+	_, err = c.do(&request{conn: c, ctx: ctx, Request: model.Request{Verb: "watch", Kind: kind}, list: func() {}})
 	if err != nil {
 		return nil, err
 	}
@@ -224,21 +212,21 @@ func (c *connection) watch(ctx context.Context, resource, resourceVersion string
 	return w, nil
 }
 
-// hold delays what the watches of a resource deliver.
-func (c *connection) hold(resource string, d time.Duration) {
+// hold delays what the watches of a kind deliver.
+func (c *connection) hold(kind *footest.Kind, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
-	if until := time.Now().Add(d); until.After(c.heldUntil[resource]) {
-		c.heldUntil[resource] = until
+	if until := time.Now().Add(d); until.After(c.heldUntil[kind]) {
+		c.heldUntil[kind] = until
 	}
 }
 
-// held returns how much longer a resource's watches are held.
-func (c *connection) held(resource string) time.Duration {
+// held returns how much longer a kind's watches are held.
+func (c *connection) held(kind *footest.Kind) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Until(c.heldUntil[resource])
+	return time.Until(c.heldUntil[kind])
 }
 
 // kill ends a controller at once: later requests are not committed. It reports whether
@@ -256,7 +244,7 @@ func (c *connection) kill() (was bool) {
 // one before, so that two controllers never act at the same time: a run would not repeat.
 const lagStep = 20 * time.Millisecond
 
-// view is what a controller has been shown of a resource.
+// view is what a controller has been shown of a kind.
 type view struct {
 	// version is the last one whose events have been delivered, or that was listed.
 	version int
@@ -265,25 +253,25 @@ type view struct {
 	relist time.Time
 }
 
-// latency returns the age of an event of a resource when it arrives.
-func (c *connection) latency(resource string) time.Duration { return latencies[resource] + c.lag }
+// latency returns the age of an event of a kind when it arrives.
+func (c *connection) latency(kind *footest.Kind) time.Duration { return latencies[kind] + c.lag }
 
-// saw notes that all events of a resource up to a version have been delivered.
-func (c *connection) saw(resource string, version int) {
+// saw notes that all events of a kind up to a version have been delivered.
+func (c *connection) saw(kind *footest.Kind, version int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen := c.views[resource]
+	seen := c.views[kind]
 	seen.version = max(seen.version, version)
-	c.views[resource] = seen
+	c.views[kind] = seen
 }
 
 // dropped notes that an event was dropped. It is not in the cache until a list.
 func (c *connection) dropped(w *apiWatch) {
 	c.mu.Lock()
 	c.stale, c.lossy = true, true
-	seen := c.views[w.resource]
+	seen := c.views[w.kind]
 	seen.relist = time.Now().Add(longDelay)
-	c.views[w.resource] = seen
+	c.views[w.kind] = seen
 	c.mu.Unlock()
 	c.expireWhenDue(w)
 }
@@ -292,7 +280,7 @@ func (c *connection) dropped(w *apiWatch) {
 func (c *connection) expireWhenDue(w *apiWatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if due := c.views[w.resource].relist; !due.IsZero() {
+	if due := c.views[w.kind].relist; !due.IsZero() {
 		time.AfterFunc(time.Until(due), w.expire)
 	}
 }
@@ -302,9 +290,9 @@ func (c *connection) expireWhenDue(w *apiWatch) {
 func (c *connection) isBehind() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for resource, seen := range c.views {
-		latest, at := c.cluster.api.latest(resource)
-		if !seen.relist.IsZero() || latest > seen.version && time.Since(at) > c.latency(resource) {
+	for kind, seen := range c.views {
+		latest, at := c.cluster.api.latest(kind)
+		if !seen.relist.IsZero() || latest > seen.version && time.Since(at) > c.latency(kind) {
 			return true
 		}
 	}
@@ -324,7 +312,7 @@ func (c *cluster) isDisputed() bool {
 // isAboutStatus reports whether a point is the write of a status, its event, or one of the
 // reads that precede the write.
 func (c *cluster) isAboutStatus(point injectionPoint) bool {
-	return point.verb == "update-status" || point.verb == "get" || point.verb == eventVerb+"modified" && point.id.kind() == c.owner.Kind
+	return point.verb == "update-status" || point.verb == "get" || point.verb == eventVerb+"modified" && point.id.kind == c.owner.Kind
 }
 
 func (c *connection) isDead() bool {

@@ -22,25 +22,25 @@ import (
 func TestBrokenWritesOfDeploymentsAreDetected(t *testing.T) {
 	checkDetected(t, []broken{
 		{"creates the wrong number of replicas", once(createOther), "at rest: Foo a has a Deployment that has 3 replicas"},
-		{"creates a Deployment without an owner", once(createOrphan), "created deployments web without a controller reference"},
-		{"adopts a Deployment without consent", once(adoptWithoutConsent), "wrote to deployments foreign, which no live Foo controls"},
+		{"creates a Deployment without an owner", once(createOrphan), "sent create of deployments web, without a controller reference"},
+		{"adopts a Deployment without consent", once(adoptWithoutConsent), "sent update of deployments foreign, which adopts it, although nobody has handed it over to a"},
 		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},
-		{"deletes a foreign Deployment", once(deleteForeign), "deleted deployments foreign, which no live Foo controls"},
-		{"deletes its Deployment", once(createAndDelete), "deleted deployments web, which its Foo asks for"},
+		{"deletes a foreign Deployment", once(deleteForeign), "sent delete of deployments foreign, although no living owner controls it"},
+		{"deletes its Deployment", once(createAndDelete), "sent delete of deployments web, although Foo a asks for it"},
 		{"creates its Deployment twice", once(createTwice), "sent create of deployments web although its own write 0s ago"},
 	})
 }
 
 func foreignDeployment(name string) *appsv1.Deployment {
-	return web.ForeignNamed(name).(*appsv1.Deployment)
+	return footest.Primary.ForeignNamed(name).(*appsv1.Deployment)
 }
 
 // TestAFaultIsInjectedOnce checks that a run with a fault reaches the injection point of
 // the run without faults, and that the fault replaces the call there.
 func TestAFaultIsInjectedOnce(t *testing.T) {
-	w := workload{before: []step{create("a", "web", 1)}}
+	w := workload{before: []step{"create a web"}}
 	c := w.run(t, footest.FooOwner, once(createOrphan), noFault, func(*cluster) {})
-	point := injectionPoint{"create", web.id(), 1}
+	point := injectionPoint{"create", objectID{footest.Primary, "web"}, 1}
 	if !slices.Contains(c.points, point) {
 		t.Fatalf("the points %v do not contain %s", c.points, point)
 	}
@@ -57,7 +57,7 @@ func TestAFaultIsInjectedOnce(t *testing.T) {
 }
 
 func createOrphan(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, foreignDeployment(foo.Spec.DeploymentName), metav1.CreateOptions{})
+	_, err := clients.Kubernetes.AppsV1().Deployments(footest.Namespace).Create(ctx, foreignDeployment(foo.Spec.DeploymentName), metav1.CreateOptions{})
 	return err
 }
 
@@ -65,7 +65,7 @@ func createOrphan(ctx context.Context, clients Clients, _ record.EventRecorder, 
 func createOther(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	deployment := foreignDeployment(foo.Spec.DeploymentName)
 	deployment.OwnerReferences = []metav1.OwnerReference{controllerRef(foo)}
-	_, err := clients.Kubernetes.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{})
+	_, err := clients.Kubernetes.AppsV1().Deployments(footest.Namespace).Create(ctx, deployment, metav1.CreateOptions{})
 	return err
 }
 
@@ -73,7 +73,7 @@ func createAndDelete(ctx context.Context, clients Clients, recorder record.Event
 	if err := createOther(ctx, clients, recorder, foo); err != nil {
 		return err
 	}
-	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
+	return clients.Kubernetes.AppsV1().Deployments(footest.Namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
 }
 
 func createTwice(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
@@ -83,7 +83,7 @@ func createTwice(ctx context.Context, clients Clients, recorder record.EventReco
 // adoptWithoutConsent makes a Foo the controller of a Deployment without consent, and
 // changes a field that no Foo owns.
 func adoptWithoutConsent(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	client := clients.Kubernetes.AppsV1().Deployments(namespace)
+	client := clients.Kubernetes.AppsV1().Deployments(footest.Namespace)
 	deployment, err := client.Get(ctx, "foreign", metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -95,5 +95,5 @@ func adoptWithoutConsent(ctx context.Context, clients Clients, _ record.EventRec
 }
 
 func deleteForeign(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
-	return clients.Kubernetes.AppsV1().Deployments(namespace).Delete(ctx, "foreign", metav1.DeleteOptions{})
+	return clients.Kubernetes.AppsV1().Deployments(footest.Namespace).Delete(ctx, "foreign", metav1.DeleteOptions{})
 }

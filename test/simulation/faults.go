@@ -12,7 +12,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/test/footest"
 )
@@ -20,7 +19,7 @@ import (
 // fault replaces the normal handling of a call, or of an event that arrives.
 type fault struct {
 	name string
-	call func(*request) (runtime.Object, error)
+	call func(*request) (footest.Object, error)
 	// event returns false if the watch ends.
 	event func(*delivery) bool
 }
@@ -61,15 +60,15 @@ var callFaults = []fault{
 	crashAfter("crash after"),
 	tooManyRequests,
 	internalError,
-	{name: "hang", call: func(r *request) (runtime.Object, error) {
+	{name: "hang", call: func(r *request) (footest.Object, error) {
 		<-r.ctx.Done()
 		return nil, r.ctx.Err()
 	}},
-	{name: secondController, call: func(r *request) (runtime.Object, error) {
+	{name: secondController, call: func(r *request) (footest.Object, error) {
 		r.conn.cluster.startController()
 		return r.commit()
 	}},
-	{name: overtaken, call: func(r *request) (runtime.Object, error) {
+	{name: overtaken, call: func(r *request) (footest.Object, error) {
 		r.conn.cluster.startController()
 		if !r.pause(shortDelay) {
 			return nil, r.ctx.Err()
@@ -82,27 +81,26 @@ var callFaults = []fault{
 func staleFaults(owner *footest.OwnerRow) []fault {
 	var faults []fault
 	for _, kind := range append([]*footest.Kind{owner.Kind}, owner.Kinds...) {
-		resource := kind.Resource.Resource
 		faults = append(faults,
-			crashAfter("crash after, begin with old "+resource, beginWithOld(resource)),
-			fault{name: "stale " + resource + " from here", call: staleFromHere(resource)})
+			crashAfter("crash after, begin with old "+kind.Resource.Resource, beginWithOld(kind)),
+			fault{name: "stale " + kind.Resource.Resource + " from here", call: staleFromHere(kind)})
 	}
 	return faults
 }
 
 // writeFaults can happen only to writes.
 var writeFaults = []fault{
-	{name: "409 Conflict", call: func(r *request) (runtime.Object, error) {
-		return nil, apierrors.NewConflict(r.id.groupResource(), r.id.name, errors.New("the object has been modified"))
+	{name: "409 Conflict", call: func(r *request) (footest.Object, error) {
+		return nil, apierrors.NewConflict(r.Kind.Resource.GroupResource(), r.Name, errors.New("the object has been modified"))
 	}},
-	{name: "timeout although applied", call: func(r *request) (runtime.Object, error) {
+	{name: "timeout although applied", call: func(r *request) (footest.Object, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
 		<-r.ctx.Done()
 		return nil, r.ctx.Err()
 	}},
-	{name: "connection lost although applied", call: func(r *request) (runtime.Object, error) {
+	{name: "connection lost although applied", call: func(r *request) (footest.Object, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
@@ -118,7 +116,7 @@ var informerFaults = []fault{
 	crashAfter("crash after"),
 	tooManyRequests,
 	internalError,
-	{name: "slow", call: func(r *request) (runtime.Object, error) {
+	{name: "slow", call: func(r *request) (footest.Object, error) {
 		if !r.pause(shortDelay) {
 			return nil, r.ctx.Err()
 		}
@@ -150,23 +148,23 @@ var eventFaults = []fault{
 	}},
 }
 
-var crashBefore = fault{name: "crash before", call: func(r *request) (runtime.Object, error) {
+var crashBefore = fault{name: "crash before", call: func(r *request) (footest.Object, error) {
 	r.conn.cluster.crash(r.conn)
 	return nil, errCrashed
 }}
 
-var tooManyRequests = fault{name: "429 Too Many Requests", call: func(*request) (runtime.Object, error) {
+var tooManyRequests = fault{name: "429 Too Many Requests", call: func(*request) (footest.Object, error) {
 	return nil, apierrors.NewTooManyRequests("too many requests", 1)
 }}
 
-var internalError = fault{name: "500 Internal Server Error", call: func(*request) (runtime.Object, error) {
+var internalError = fault{name: "500 Internal Server Error", call: func(*request) (footest.Object, error) {
 	return nil, apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
 }}
 
 // crashAfter commits a call, then crashes its controller. prepare changes the connection
 // of the next controller.
 func crashAfter(name string, prepare ...func(*connection)) fault {
-	return fault{name: name, call: func(r *request) (runtime.Object, error) {
+	return fault{name: name, call: func(r *request) (footest.Object, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
@@ -175,28 +173,28 @@ func crashAfter(name string, prepare ...func(*connection)) fault {
 	}}
 }
 
-// beginWithOld makes a controller's first list of a resource show the state before the
+// beginWithOld makes a controller's first list of a kind show the state before the
 // current step, like an API server whose own cache lags.
-func beginWithOld(resource string) func(*connection) {
+func beginWithOld(kind *footest.Kind) func(*connection) {
 	return func(c *connection) {
-		c.listedAsOf[resource] = int(c.cluster.stepBegan.Load())
-		c.hold(resource, shortDelay)
+		c.listedAsOf[kind] = int(c.cluster.stepBegan.Load())
+		c.hold(kind, shortDelay)
 	}
 }
 
-// staleFromHere commits a call and delays the events of a resource until after the next
+// staleFromHere commits a call and delays the events of a kind until after the next
 // step.
-func staleFromHere(resource string) func(*request) (runtime.Object, error) {
-	return func(r *request) (runtime.Object, error) {
-		r.conn.hold(resource, longDelay)
+func staleFromHere(kind *footest.Kind) func(*request) (footest.Object, error) {
+	return func(r *request) (footest.Object, error) {
+		r.conn.hold(kind, longDelay)
 		return r.commit()
 	}
 }
 
 // appliedLate answers a write with a timeout and commits it later, when its sender has
 // long retried.
-func appliedLate(after time.Duration) func(*request) (runtime.Object, error) {
-	return func(r *request) (runtime.Object, error) {
+func appliedLate(after time.Duration) func(*request) (footest.Object, error) {
+	return func(r *request) (footest.Object, error) {
 		time.AfterFunc(after, func() { _, _ = r.commitLate() })
 		return nil, context.DeadlineExceeded
 	}
@@ -204,7 +202,7 @@ func appliedLate(after time.Duration) func(*request) (runtime.Object, error) {
 
 func heldFor(d time.Duration) func(*delivery) bool {
 	return func(e *delivery) bool {
-		e.conn.hold(e.resource, d)
+		e.conn.hold(e.kind, d)
 		return e.waitWhileHeld() && e.send()
 	}
 }

@@ -9,6 +9,7 @@ package simulation
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -33,50 +33,36 @@ const (
 	idleTime = 3*ResyncPeriod + time.Second
 )
 
-// state holds all objects at one time.
-type state struct {
-	Foos     []footest.Object
-	Children []footest.Object
-}
-
-func (c *cluster) state() state {
-	s := state{Children: c.children()}
-	for _, object := range c.api.list(c.owner.Resource.Resource, c.api.version()) {
-		s.Foos = append(s.Foos, metaOf(object))
-	}
-	return s
-}
-
-// check lets the cluster come to rest after the last step and the last fault, checks the
-// state and the history, and returns the state.
-func (c *cluster) check(rest time.Duration) state {
+// check lets the cluster come to rest after the last step and the last fault, checks all
+// objects and the history, and returns the objects.
+func (c *cluster) check(rest time.Duration) []footest.Object {
 	advance(rest)
 	for c.sinceFault() < rest {
 		advance(rest - c.sinceFault())
 	}
-	s := c.state()
-	for _, wrong := range (oracle.World{Owner: c.owner, Objects: slices.Concat(s.Foos, s.Children)}).WrongAtRest() {
+	w := c.world()
+	for _, wrong := range w.WrongAtRest() {
 		c.violationf("at rest: %s", wrong)
 	}
-	c.checkNothingIsPending(s)
+	for _, object := range w.Objects {
+		c.checkNothingIsPending(object)
+	}
 	c.checkIdle()
-	c.checkEvents(s)
+	c.checkEvents(w)
 	c.checkReadiness()
-	return s
+	return w.Objects
 }
 
-// checkNothingIsPending checks that each Foo has come to its end: no workload leaves a Foo
+// checkNothingIsPending checks that an object has come to its end: no workload leaves a Foo
 // suspended, a child that goes, or one that does not become ready.
-func (c *cluster) checkNothingIsPending(s state) {
-	for _, foo := range s.Foos {
-		if ready := footest.ConditionOf(foo); ready != nil && ready.Status != metav1.ConditionTrue && !strings.HasSuffix(ready.Reason, "Conflict") {
-			c.violationf("at rest: %s %s still says %s: %s", c.owner, foo.GetName(), ready.Reason, ready.Message)
+func (c *cluster) checkNothingIsPending(object footest.Object) {
+	if c.owner.Is(object) {
+		ready := footest.ConditionOf(object)
+		if ready != nil && ready.Status != metav1.ConditionTrue && !strings.HasSuffix(ready.Reason, "Conflict") {
+			c.violationf("at rest: %s %s still says %s: %s", c.owner, object.GetName(), ready.Reason, ready.Message)
 		}
-	}
-	for _, child := range s.Children {
-		if controllerOf(child) != nil && child.GetDeletionTimestamp() != nil {
-			c.violationf("at rest: %s is still being deleted", idOf(child))
-		}
+	} else if metav1.GetControllerOf(object) != nil && object.GetDeletionTimestamp() != nil {
+		c.violationf("at rest: %s is still being deleted", idOf(object))
 	}
 }
 
@@ -91,7 +77,7 @@ func (c *cluster) checkReadiness() {
 	var history oracle.History
 	changes, _ := c.api.next(0)
 	for _, change := range changes {
-		history.Add(metaOf(change.object), change.kind == watch.Deleted)
+		history.Add(change.object, change.kind == watch.Deleted)
 	}
 	for _, lie := range history.Lies() {
 		c.violationf("%s", lie)
@@ -103,10 +89,10 @@ func (c *cluster) checkReadiness() {
 
 // checkEvents checks that each transition has an event, unless its controller crashed, or
 // could not know that it was stored.
-func (c *cluster) checkEvents(s state) {
+func (c *cluster) checkEvents(w oracle.World) {
 	for _, conn := range c.connections {
 		conn.mu.Lock()
-		for _, foo := range s.Foos {
+		for _, foo := range w.Objects {
 			if pending := conn.pendingEvents[foo.GetUID()]; pending > conn.overtaken[foo.GetUID()] && !conn.dead {
 				c.violationf("%s recorded no event for %d transitions of %s %s", conn.name, pending, c.owner, foo.GetName())
 			}
@@ -146,72 +132,75 @@ func countPoints(points []injectionPoint) string {
 	return strings.Join(texts, ", ")
 }
 
-// checkAgainst checks that a state equals that of the run without faults.
-func (c *cluster) checkAgainst(baseline, s state) {
-	if want, got := withoutVersions(baseline), withoutVersions(s); !equality.Semantic.DeepEqual(want, got) {
+// checkAgainst checks that objects equal those of the run without faults.
+func (c *cluster) checkAgainst(baseline, objects []footest.Object) {
+	if want, got := withoutVersions(baseline), withoutVersions(objects); !equality.Semantic.DeepEqual(want, got) {
 		c.violationf("the final state differs from that of the run without faults (-want +got):\n%s", diff.Diff(want, got))
 	}
 }
 
-// withoutVersions returns a state without the fields that may differ between runs:
-// versions, times, and the number in a child's UID.
-func withoutVersions(s state) state {
-	var same state
-	for _, foo := range s.Foos {
-		foo = metaOf(foo.DeepCopyObject())
-		foo.SetResourceVersion("")
-		conditions := footest.ConditionsOf(foo)
-		for i := range conditions {
-			conditions[i].LastTransitionTime = metav1.Time{}
+// withoutVersions returns objects without the fields that may differ between runs: versions,
+// times, and the number in a child's UID.
+func withoutVersions(objects []footest.Object) []footest.Object {
+	var same []footest.Object
+	for _, object := range objects {
+		object = copyOf(object)
+		object.SetResourceVersion("")
+		if footest.IsOwner(object) {
+			conditions := footest.ConditionsOf(object)
+			for i := range conditions {
+				conditions[i].LastTransitionTime = metav1.Time{}
+			}
+		} else {
+			object.SetUID("")
+			object.SetGeneration(0)
+			footest.ClearObservedGeneration(object)
 		}
-		same.Foos = append(same.Foos, foo)
-	}
-	for _, child := range s.Children {
-		child = metaOf(child.DeepCopyObject())
-		child.SetUID("")
-		child.SetResourceVersion("")
-		child.SetGeneration(0)
-		footest.ClearObservedGeneration(child)
-		same.Children = append(same.Children, child)
+		same = append(same, object)
 	}
 	return same
 }
 
 // inspect returns the inspector of a controller's writes. The API server is locked while
 // it runs.
-func (c *connection) inspect(verb string) inspector {
-	return func(stored, next runtime.Object) {
+func (c *connection) inspect(action string) inspector {
+	return func(stored, next footest.Object) {
 		c.inspectLate(stored, next)
+		id := idOf(cmp.Or(next, stored))
 		if stored != nil && next != nil && !c.stale && !c.cluster.mutatesWrites() && equality.Semantic.DeepEqual(stored, next) {
-			c.cluster.violationf("%s sent a write of %s that changes nothing", c.name, idOf(next))
+			c.cluster.violationf("%s sent a write of %s that changes nothing", c.name, id)
 		}
-		switch id := idOf(cmp.Or(next, stored)); {
-		case verb == "update-status":
-		case id.kind() == c.cluster.owner.Kind && verb == "update": // inspectLate has checked its fields
-		case id.kind() == c.cluster.owner.Kind:
-			c.cluster.violationf("%s sent %s of %s, which belongs to users", c.name, verb, id)
-		case verb == "create":
-			c.inspectCreate(metaOf(next))
-		case verb == "update":
-			c.inspectUpdate(metaOf(stored), metaOf(next))
-		case verb == "delete":
-			c.inspectDelete(metaOf(stored))
+		wrong := ""
+		switch {
+		case action == "update-status":
+		case id.kind == c.cluster.owner.Kind && action == "update": // inspectLate has checked its fields
+		case id.kind == c.cluster.owner.Kind:
+			wrong = "which belongs to users"
+		case action == "create":
+			wrong = c.wrongCreate(next)
+		case action == "update":
+			wrong = c.wrongUpdate(stored, next)
+		case action == "delete":
+			wrong = c.wrongDelete(stored)
+		}
+		if wrong != "" {
+			c.cluster.violationf("%s sent %s of %s, %s", c.name, action, id, wrong)
 		}
 	}
 }
 
 // inspectLate checks the rule that holds even for a write that arrives after its sender
 // gave up: it does not change fields of others.
-func (c *connection) inspectLate(stored, next runtime.Object) {
+func (c *connection) inspectLate(stored, next footest.Object) {
 	if stored == nil || next == nil {
 		return
 	}
-	if footest.IsOwner(stored) && isTransition(metaOf(stored), metaOf(next)) {
+	if footest.IsOwner(stored) && isTransition(stored, next) {
 		ready, _ := readinessOf(next)
 		c.pendingEvents[ready.uid]++
 		c.transitions[ready.uid] = ready
 	}
-	if taken := idOf(next).kind().DescribeTaken(metaOf(stored), metaOf(next), nil); taken != "" {
+	if taken := idOf(next).kind.DescribeTaken(stored, next, nil); taken != "" {
 		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), taken)
 	}
 }
@@ -219,68 +208,46 @@ func (c *connection) inspectLate(stored, next runtime.Object) {
 // inspectRefused checks that a write was not refused because the controller forgot what it
 // last wrote for the same Foo: for some time, it waits until its cache has that.
 func (c *connection) inspectRefused(r *request, err error) {
-	own, ok := c.own[r.id]
-	if !ok || c.lossy || time.Since(own.at) >= CallTimeout || r.sent == nil || !reflect.DeepEqual(metaOf(r.sent).GetOwnerReferences(), own.owners) {
+	own, ok := c.own[r.point.id]
+	sent, isObject := r.Sent.(footest.Object)
+	if !ok || c.lossy || time.Since(own.at) >= CallTimeout || !isObject || !reflect.DeepEqual(sent.GetOwnerReferences(), own.owners) {
 		return
 	}
-	stored, getErr := c.cluster.api.get(r.id)
-	if getErr != nil || metaOf(stored).GetUID() != own.uid {
+	stored, getErr := c.cluster.api.get(r.point.id)
+	if getErr != nil || stored.GetUID() != own.uid {
 		return
 	}
 	reason := apierrors.ReasonForError(err) // a webhook may deny with the code alone
-	if reason == metav1.StatusReasonAlreadyExists || reason == metav1.StatusReasonConflict && metaOf(stored).GetResourceVersion() == own.version {
-		c.cluster.violationf("%s sent %s of %s although its own write %s ago was not in its cache yet", c.name, r.verb, r.id, time.Since(own.at))
+	if reason == metav1.StatusReasonAlreadyExists || reason == metav1.StatusReasonConflict && stored.GetResourceVersion() == own.version {
+		c.cluster.violationf("%s sent %s of %s although its own write %s ago was not in its cache yet", c.name, r.Action(), r.point.id, time.Since(own.at))
 	}
 }
 
-func (c *connection) inspectCreate(next footest.Object) {
-	ref := controllerOf(next)
-	if ref == nil {
-		c.cluster.violationf("%s created %s without a controller reference to a %s", c.name, idOf(next), c.cluster.owner)
-		return
+func (c *connection) wrongCreate(next footest.Object) string {
+	if ref := metav1.GetControllerOf(next); ref == nil || !c.cluster.owner.IsOwned(ref) {
+		return "without a controller reference to a " + c.cluster.owner.Kind.Kind
 	}
-	if c.stale {
-		return
+	if foo := c.stored().OwnerOf(next); foo != nil && !c.stale && c.cluster.removed[idOf(next)] == generationOf(foo) {
+		return "which a controller had deleted for the same generation of the owner"
 	}
-	if foo := c.liveFoo(ref.Name); foo != nil && c.cluster.removed[idOf(next)] == generationOf(foo) {
-		c.cluster.violationf("%s recreated %s, which a controller had deleted for the same generation of the %s", c.name, idOf(next), c.cluster.owner)
-	}
+	return ""
 }
 
-func (c *connection) inspectUpdate(stored, next footest.Object) {
-	switch ref, nextRef := controllerOf(stored), controllerOf(next); {
-	case ref != nil && c.isLive(ref):
-		if nextRef == nil || nextRef.UID != ref.UID {
-			c.cluster.violationf("%s changed the owner of %s", c.name, idOf(next))
-		}
-	case metav1.GetControllerOf(stored) == nil && nextRef != nil && c.isLive(nextRef) &&
-		stored.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == nextRef.Name:
-		// An adoption to which the owner consented.
-	default:
-		c.cluster.violationf("%s wrote to %s, which no live %s controls (owners: %v)", c.name, idOf(next), c.cluster.owner, stored.GetOwnerReferences())
+func (c *connection) wrongUpdate(stored, next footest.Object) string {
+	if wrong := oracle.WrongOwner(stored, next); wrong != "" || c.stored().OwnerOf(next) != nil {
+		return wrong
 	}
+	return "although no living owner controls it"
 }
 
-func (c *connection) inspectDelete(stored footest.Object) {
-	ref := controllerOf(stored)
-	if ref == nil || !c.isLive(ref) {
-		c.cluster.violationf("%s deleted %s, which no live %s controls (owners: %v)", c.name, idOf(stored), c.cluster.owner, stored.GetOwnerReferences())
-		return
+func (c *connection) wrongDelete(stored footest.Object) string {
+	w, id := c.stored(), idOf(stored)
+	if foo := w.OwnerOf(stored); foo != nil {
+		c.cluster.removed[id] = generationOf(foo)
 	}
-	foo, kind := c.liveFoo(ref.Name), idOf(stored).kind()
-	if kind.Wanted(foo) {
-		name := kind.Name(foo)
-		if name == stored.GetName() {
-			c.cluster.violationf("%s deleted %s, which its %s asks for", c.name, idOf(stored), c.cluster.owner)
-		}
-		wanted := c.cluster.api.objects[idIn(kind, name)]
-		if wanted == nil || controllerOf(metaOf(wanted)) == nil || controllerOf(metaOf(wanted)).UID != foo.GetUID() {
-			c.cluster.violationf("%s deleted %s before the %s controlled %s", c.name, idOf(stored), c.cluster.owner, name)
-		} else if lacks := cmp.Or(kind.Differs(metaOf(wanted), foo), kind.Unready(metaOf(wanted))); kind.Serves(stored) && lacks != "" {
-			c.cluster.violationf("%s deleted %s, which served, although %s %s", c.name, idOf(stored), name, lacks)
-		}
-	}
-	c.cluster.removed[idOf(stored)] = generationOf(foo)
+	return w.WrongDelete(stored, func(name string) footest.Object {
+		return c.cluster.api.objects[objectID{id.kind, name}]
+	})
 }
 
 // generationOf identifies a Foo and its generation.
@@ -288,16 +255,8 @@ func generationOf(foo footest.Object) string {
 	return fmt.Sprintf("%s, generation %d", foo.GetUID(), foo.GetGeneration())
 }
 
-// liveFoo returns a Foo, or nil. Only inspectors may call it, because they hold the API
-// server's lock.
-func (c *connection) liveFoo(name string) footest.Object {
-	if foo := c.cluster.api.objects[c.cluster.ownerID(name)]; foo != nil {
-		return metaOf(foo)
-	}
-	return nil
-}
-
-func (c *connection) isLive(ref *metav1.OwnerReference) bool {
-	foo := c.liveFoo(ref.Name)
-	return foo != nil && foo.GetUID() == ref.UID
+// stored returns all objects. Only inspectors may call it, because they hold the API server's
+// lock.
+func (c *connection) stored() oracle.World {
+	return oracle.World{Owner: c.cluster.owner, Objects: slices.Collect(maps.Values(c.cluster.api.objects))}
 }

@@ -32,7 +32,7 @@ func TestAPairOfFaultsRevealsWhatOneFaultDoesNot(t *testing.T) {
 // faultsThatReveal returns a fault whose run has the violation, and a pair of faults.
 func faultsThatReveal(t *testing.T, start Start, violation string) (one, two string) {
 	t.Helper()
-	w := workload{before: []step{create("a", "web", 1)}}
+	w := workload{before: []step{"create a web"}}
 	isRevealed := func(c *cluster) bool {
 		return slices.ContainsFunc(c.violations, func(text string) bool { return strings.Contains(text, violation) })
 	}
@@ -59,7 +59,7 @@ func faultsThatReveal(t *testing.T, start Start, violation string) (one, two str
 func onceListed(do act) Start {
 	return func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
 		for ctx.Err() == nil {
-			list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).List(ctx, metav1.ListOptions{})
+			list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(ctx, metav1.ListOptions{})
 			for i := 0; err == nil && i < len(list.Items); i++ {
 				_ = do(ctx, clients, recorder, &list.Items[i]) // the run's violations show it
 			}
@@ -77,7 +77,7 @@ func deleteWhatItCannotReadAfterARestart(ctx context.Context, clients Clients, r
 	if foo.Status.ObservedGeneration == 0 {
 		return claimReadyInTime(ctx, clients, recorder, foo)
 	}
-	if _, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Get(ctx, foo.Name, metav1.GetOptions{}); err != nil {
+	if _, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).Get(ctx, foo.Name, metav1.GetOptions{}); err != nil {
 		return deleteItsFoo(ctx, clients, recorder, foo)
 	}
 	return nil
@@ -92,7 +92,7 @@ func claimReadyInTime(ctx context.Context, clients Clients, recorder record.Even
 func TestASampleOfPairs(t *testing.T) {
 	points := make([]injectionPoint, 30)
 	for i := range points {
-		points[i] = injectionPoint{"event-added", web.id(), i + 1}
+		points[i] = injectionPoint{"event-added", objectID{footest.Primary, "web"}, i + 1}
 	}
 	all := injectionsAt(footest.FooOwner, points)
 	for value, run := range map[string]string{"all": "TestSimulation", "300": "TestSimulation", "5": "TestSimulation/some/a_create/500/a_get/500"} {

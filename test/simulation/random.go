@@ -12,22 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
 
 	"example.com/sample-controller/test/footest"
-)
-
-// The names that a random user chooses from. They are few, so that Foos conflict.
-var (
-	randomFoos  = []string{"a", "b"}
-	randomNames = []string{"web", "api", "db"} // of children
 )
 
 // randomUser is a state machine that takes users' steps and injects faults, in any order.
 type randomUser struct {
 	*cluster
 
-	notes   int
 	pending []pendingFault
 }
 
@@ -63,15 +57,7 @@ func TestRandomSequences(t *testing.T, owner *footest.OwnerRow, start Start) {
 }
 
 func (u *randomUser) actions() map[string]func(*rapid.T) {
-	return map[string]func(*rapid.T){
-		"create a Foo":   u.createFoo,
-		"scale a Foo":    u.scaleFoo,
-		"rename":         u.rename,
-		"delete a Foo":   u.deleteFoo,
-		"recreate a Foo": u.recreateFoo,
-		"create a child": u.createChild,
-		"edit a child":   u.editChild,
-		"delete a child": u.deleteChild,
+	actions := map[string]func(*rapid.T){
 		"inject a fault": u.injectLater,
 		"": func(t *rapid.T) {
 			// The wait is never 0, so that the effects of one step precede the next.
@@ -79,6 +65,68 @@ func (u *randomUser) actions() map[string]func(*rapid.T) {
 			u.failOnViolations(t)
 		},
 	}
+	for what, steps := range randomSteps(u.owner) {
+		actions[what] = func(t *rapid.T) {
+			possible := slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return !u.isPossible(s) })
+			if len(possible) == 0 {
+				t.Skip("no object to do that with")
+			}
+			u.take(rapid.SampledFrom(possible).Draw(t, "step"))
+		}
+	}
+	return actions
+}
+
+// isPossible reports whether a step makes sense now. Nothing is done with objects in deletion.
+func (u *randomUser) isPossible(s step) bool {
+	first := s.acts(u.owner)[0]
+	stored, err := u.api.get(objectID{first.Kind, first.Name})
+	_, ok := first.Request(stored)
+	return ok && (err != nil || stored.GetDeletionTimestamp() == nil)
+}
+
+// randomSteps returns the steps that a random user may take, by what they are about. The names
+// are few, so that owners conflict.
+func randomSteps(owner *footest.OwnerRow) map[string][]step {
+	steps := map[string][]step{}
+	add := func(what, format string, args ...any) {
+		steps[what] = append(steps[what], step(fmt.Sprintf(format, args...)))
+	}
+	names := []string{"web", "api", "db"}
+	for _, foo := range []string{"a", "b"} {
+		for size := range 4 {
+			add("scale an owner", "scale %s %d", foo, max(size, 1))
+			for _, name := range names {
+				add("create an owner", "create %s %s %d", foo, name, size)
+				// Before the garbage collector acts:
+				add("recreate an owner", "delete %[1]s; create %[1]s %[2]s %[3]d", foo, name, size)
+			}
+		}
+		for _, name := range names {
+			add("rename", "rename %s %s", foo, name)
+		}
+		add("delete an owner", "delete %s", foo)
+		add("delete an owner", "delete %s foreground", foo)
+	}
+	for _, kind := range owner.Kinds {
+		children := sets.New[string]()
+		for _, name := range names {
+			children.Insert(childOf("a", owner, kind, name), childOf("b", owner, kind, name))
+		}
+		for _, child := range sets.List(children) {
+			add("create a child", "take %s", child)
+			add("delete a child", "remove %s", child)
+			add("edit a child", "drift %s", child)
+			add("edit a child", "edit %s 1", child)
+			add("edit a child", "edit %s 2", child)
+			add("edit a child", "hand %s a", child)
+			add("edit a child", "hand %s b", child)
+			if kind.EditOptional != nil {
+				add("edit a child", "tune %s", child)
+			}
+		}
+	}
+	return steps
 }
 
 // fewerChecks makes rapid try only a few sequences, unless the command line sets the
@@ -104,80 +152,6 @@ func (u *randomUser) failOnViolations(t *rapid.T) {
 		t.Fatalf("%s\ntrace:\n%s", strings.Join(u.violations, "\n"), strings.Join(u.trace, "\n"))
 	}
 }
-
-// step carries out a step without letting the cluster settle.
-func (u *randomUser) step(s step) {
-	u.tracef("user: %s", s.name)
-	u.stepBegan.Store(int64(u.api.version()))
-	s.do(u.cluster)
-}
-
-// pick chooses one of the names whose object exists, or of those whose object does not.
-func (u *randomUser) pick(t *rapid.T, exists bool, names []string, id func(string) objectID) string {
-	candidates := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		object, err := u.api.get(id(name))
-		return (err == nil) != exists || err == nil && isTerminating(metaOf(object))
-	})
-	if len(candidates) == 0 {
-		t.Skip("no object to do that with")
-	}
-	return rapid.SampledFrom(candidates).Draw(t, "name")
-}
-
-func (u *randomUser) createFoo(t *rapid.T) {
-	name := u.pick(t, false, randomFoos, u.ownerID)
-	u.step(create(name, rapid.SampledFrom(randomNames).Draw(t, "child"), rapid.Int32Range(0, 3).Draw(t, "replicas")))
-}
-
-func (u *randomUser) scaleFoo(t *rapid.T) {
-	u.step(scale(u.pick(t, true, randomFoos, u.ownerID), rapid.Int32Range(1, 3).Draw(t, "replicas")))
-}
-
-func (u *randomUser) rename(t *rapid.T) {
-	u.step(rename(u.pick(t, true, randomFoos, u.ownerID), rapid.SampledFrom(randomNames).Draw(t, "child")))
-}
-
-func (u *randomUser) deleteFoo(t *rapid.T) {
-	name := u.pick(t, true, randomFoos, u.ownerID)
-	u.step(rapid.SampledFrom([]step{deleteFoo(name), deleteFooInForeground(name)}).Draw(t, "how"))
-}
-
-// recreateFoo deletes and recreates a Foo before the garbage collector acts.
-func (u *randomUser) recreateFoo(t *rapid.T) {
-	name := u.pick(t, true, randomFoos, u.ownerID)
-	u.step(atOnce(deleteFoo(name),
-		create(name, rapid.SampledFrom(randomNames).Draw(t, "child"), rapid.Int32Range(0, 3).Draw(t, "replicas"))))
-}
-
-// pickChild chooses a child that a Foo may ask for, and that exists or does not.
-func (u *randomUser) pickChild(t *rapid.T, exists bool) child {
-	kind := u.owner.Kinds[0]
-	if len(u.owner.Kinds) > 1 {
-		kind = rapid.SampledFrom(u.owner.Kinds).Draw(t, "kind")
-	}
-	var names []string
-	for _, foo := range randomFoos {
-		for _, name := range randomNames {
-			names = append(names, kind.Name(u.owner.Asking(foo, name, 1)))
-		}
-	}
-	slices.Sort(names)
-	return child{kind, u.pick(t, exists, slices.Compact(names), func(name string) objectID { return idIn(kind, name) })}
-}
-
-func (u *randomUser) createChild(t *rapid.T) { u.step(createForeign(u.pickChild(t, false))) }
-
-func (u *randomUser) editChild(t *rapid.T) {
-	child := u.pickChild(t, true)
-	u.notes++
-	steps := []step{drift(child), edit(child, fmt.Sprint(u.notes)), handOver(child, "a"), handOver(child, "b")}
-	if child.EditOptional != nil {
-		steps = append(steps, editOptional(child))
-	}
-	u.step(rapid.SampledFrom(steps).Draw(t, "how"))
-}
-
-func (u *randomUser) deleteChild(t *rapid.T) { u.step(deleteChild(u.pickChild(t, true))) }
 
 // injectLater adds a pending fault. It leaves out second controllers, because two with
 // different caches write a Foo's status in turns until the caches agree.

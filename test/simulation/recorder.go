@@ -24,7 +24,7 @@ type recorder struct{ conn *connection }
 
 // Event reports a violation if the event belongs to no transition.
 func (r recorder) Event(object runtime.Object, _, reason, _ string) {
-	name, uid := metaOf(object).GetName(), metaOf(object).GetUID()
+	name, uid := object.(footest.Object).GetName(), object.(footest.Object).GetUID()
 	c := r.conn
 	c.cluster.tracef("%s: event %s on %s %s", c.name, reason, c.cluster.owner, name)
 	c.mu.Lock()
@@ -83,11 +83,10 @@ type readiness struct {
 	since          int64
 }
 
-func readinessOf(object runtime.Object) (r readiness, ok bool) {
-	if !footest.IsOwner(object) {
+func readinessOf(foo footest.Object) (r readiness, ok bool) {
+	if foo == nil || !footest.IsOwner(foo) {
 		return readiness{}, false
 	}
-	foo := metaOf(object)
 	ready := footest.ConditionOf(foo)
 	if ready == nil {
 		return readiness{}, false
@@ -106,7 +105,7 @@ func isTransition(before, after footest.Object) bool {
 
 // noteUnanswered remembers a status write if its answer leaves open whether it was
 // stored.
-func (c *connection) noteUnanswered(sent runtime.Object, err error) {
+func (c *connection) noteUnanswered(sent footest.Object, err error) {
 	ready, ok := readinessOf(sent)
 	var answer apierrors.APIStatus
 	if !ok || err == nil || errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError {

@@ -107,7 +107,7 @@ const maxCalls = 200
 // baseline holds the results of a workload's run without faults.
 type baseline struct {
 	points []injectionPoint
-	state  state
+	world  []footest.Object
 }
 
 func noFault(injectionPoint) fault { return fault{} }
@@ -116,7 +116,7 @@ func (l workload) runWithoutFaults(t *testing.T, owner *footest.OwnerRow, start 
 	t.Helper()
 	var b baseline
 	c := l.run(t, owner, start, noFault, func(c *cluster) {
-		b.state = c.check(recoveryTime)
+		b.world = c.check(recoveryTime)
 		if c.refused > 0 {
 			c.violationf("%d calls were refused although there was no fault", c.refused)
 		}
@@ -137,7 +137,7 @@ func (l workload) runWithFaults(t *testing.T, owner *footest.OwnerRow, start Sta
 		return injections[i].fault
 	}
 	return l.run(t, owner, start, inject, func(c *cluster) {
-		c.checkAgainst(b.state, c.check(recoveryTime))
+		c.checkAgainst(b.world, c.check(recoveryTime))
 		if calls := len(c.points) - c.disputed; calls > maxCalls {
 			c.violationf("%d calls and events, with %d in the run without faults", calls, len(b.points))
 		}
@@ -155,13 +155,14 @@ func (l workload) run(t *testing.T, owner *footest.OwnerRow, start Start, inject
 		c = newCluster(t.Name(), owner, start, inject)
 		defer c.end()
 		for _, s := range l.before {
-			s.do(c)
+			c.take(s)
 			advance(settleTime)
 		}
 		c.startController()
 		advance(settleTime)
 		for _, s := range l.steps {
-			c.do(s)
+			c.take(s)
+			advance(settleTime)
 		}
 		check(c)
 	})

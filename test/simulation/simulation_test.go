@@ -22,9 +22,6 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// web is the child of the Foo a.
-var web = child{footest.Primary, "web"}
-
 // act is what a controller under test does for each Foo.
 type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
 
@@ -44,7 +41,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 			return nil
 		}, "the calls do not end: list foos 6 times"},
 		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
-		{"calls what is not simulated", once(deleteFoos), "the simulation has no deletecollection of foos "},
+		{"calls what is not simulated", once(deleteFoos), "the simulation has no deletecollection of foos"},
 		{"writes the Foo", once(scaleItsFoo), "changed fields of others in foos a"},
 		{"deletes the Foo", once(deleteItsFoo), "sent delete of foos a, which belongs to users"},
 		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},
@@ -66,7 +63,7 @@ func checkDetected(t *testing.T, controllers []broken) {
 	t.Helper()
 	for _, tt := range controllers {
 		t.Run(tt.name, func(t *testing.T) {
-			w := workload{before: []step{createForeign(child{footest.Primary, "foreign"}), create("a", "web", 1)}}
+			w := workload{before: []step{step("take " + footest.Primary.Kind + "/foreign"), "create a web"}}
 			c := w.run(t, footest.FooOwner, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
 			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
 				t.Errorf("no violation contains %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
@@ -85,7 +82,7 @@ func once(do act) Start {
 }
 
 func forEachFoo(ctx context.Context, clients Clients, recorder record.EventRecorder, do act) {
-	list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).List(ctx, metav1.ListOptions{})
+	list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || do == nil {
 		return
 	}
@@ -104,21 +101,21 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
-	_, err := clients.Kubernetes.CoreV1().Pods(namespace).Get(ctx, "web-0", metav1.GetOptions{})
+	_, err := clients.Kubernetes.CoreV1().Pods(footest.Namespace).Get(ctx, "web-0", metav1.GetOptions{})
 	return err
 }
 
 func deleteFoos(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
-	return clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	return clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 }
 
 func deleteItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	return clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
+	return clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
 }
 
 func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	foo.Spec.Replicas = new(int32(2))
-	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).Update(ctx, foo, metav1.UpdateOptions{})
+	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).Update(ctx, foo, metav1.UpdateOptions{})
 	return err
 }
 
@@ -127,7 +124,7 @@ func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
 }
 
 func rewrite(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
+	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
 	return err
 }
 
@@ -144,10 +141,10 @@ func recordEvent(_ context.Context, _ Clients, recorder record.EventRecorder, fo
 
 func TestALaterHoldDoesNotEndAnEarlierOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &connection{heldUntil: map[string]time.Time{}}
-		c.hold("foos", longDelay)
-		c.hold("foos", shortDelay)
-		if held := c.held("foos"); held != longDelay {
+		c := &connection{heldUntil: map[*footest.Kind]time.Time{}}
+		c.hold(footest.FooKind, longDelay)
+		c.hold(footest.FooKind, shortDelay)
+		if held := c.held(footest.FooKind); held != longDelay {
 			t.Errorf("the watch is held for %s, want %s", held, longDelay)
 		}
 	})
@@ -161,7 +158,7 @@ func TestAdmissionsAreInForceTogether(t *testing.T) {
 		now := time.Now()
 		c.admissions = []admission{{until: now.Add(2 * time.Second)}, {until: now.Add(time.Second), refuse: refuse}}
 		for _, want := range []struct{ refuses, mutates bool }{{true, true}, {false, true}, {false, false}} {
-			if _, err := c.admit(web.ForeignNamed("web")); (err != nil) != want.refuses || c.mutatesWrites() != want.mutates {
+			if _, err := c.admit(footest.Primary.ForeignNamed("web")); (err != nil) != want.refuses || c.mutatesWrites() != want.mutates {
 				t.Errorf("after %s the error is %v, and whether writes are mutated is %v", time.Since(now), err, c.mutatesWrites())
 			}
 			advance(time.Second)
@@ -173,7 +170,7 @@ func TestAdmissionsAreInForceTogether(t *testing.T) {
 func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 	var expired time.Duration
 	rewatch := func(ctx context.Context, clients Clients, _ record.EventRecorder) error {
-		foos, began := clients.Custom.SamplecontrollerV1alpha1().Foos(namespace), time.Now()
+		foos, began := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace), time.Now()
 		list, err := foos.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -187,7 +184,7 @@ func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 				if _, isError := event.Object.(*metav1.Status); isError {
 					expired = time.Since(began)
 				} else {
-					list.ResourceVersion = metaOf(event.Object).GetResourceVersion()
+					list.ResourceVersion = event.Object.(footest.Object).GetResourceVersion()
 				}
 			}
 		}
@@ -202,7 +199,7 @@ func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 		}
 		return eventFaults[i]
 	}
-	w := workload{steps: []step{atOnce(create("a", "web", 1), scale("a", 2), scale("a", 3))}}
+	w := workload{steps: []step{"create a web; scale a 2; scale a 3"}}
 	w.run(t, footest.FooOwner, rewatch, inject, func(*cluster) { advance(recoveryTime) })
 	if expired < longDelay || expired > longDelay+settleTime+time.Second {
 		t.Errorf("the watch ended with 410 Gone after %s", expired)
@@ -224,7 +221,7 @@ func TestOnlyTwoControllersOfWhichOneIsBehindAreInADispute(t *testing.T) {
 			advance(time.Second)
 		}
 		start()
-		c.create(footest.FooOwner.Asking("a", "web", 1))
+		c.take("create a web")
 		advance(time.Second)
 		expect("one controller is at work", false)
 		start()
@@ -233,7 +230,7 @@ func TestOnlyTwoControllersOfWhichOneIsBehindAreInADispute(t *testing.T) {
 		expect("the first has crashed", false)
 		advance(time.Second)
 		expect("the first has restarted, and listed the Foo", false)
-		c.create(footest.FooOwner.Asking("b", "web", 1))
+		c.take("create b web")
 		expect("the event of another Foo is under way", false)
 		advance(time.Second)
 		expect("it should have arrived", true)
@@ -242,10 +239,10 @@ func TestOnlyTwoControllersOfWhichOneIsBehindAreInADispute(t *testing.T) {
 
 // A lost answer excuses no missing event, unless another controller wrote meanwhile.
 func TestALostAnswerAloneExcusesNoMissingEvent(t *testing.T) {
-	w := workload{before: []step{create("a", "web", 1)}}
+	w := workload{before: []step{"create a web"}}
 	start := onceListed(claimReadyInTime)
 	_, baseline := w.runWithoutFaults(t, footest.FooOwner, start)
-	at := injectionPoint{"update-status", idIn(footest.FooOwner.Kind, "a"), 1}
+	at := injectionPoint{"update-status", objectID{footest.FooKind, "a"}, 1}
 	i := slices.IndexFunc(writeFaults, func(f fault) bool { return f.name == "timeout although applied" })
 	c := w.runWithFaults(t, footest.FooOwner, start, baseline, injection{at, writeFaults[i]})
 	if want := "controller 1 recorded no event for 1 transitions of Foo a"; !slices.Contains(c.violations, want) {

@@ -11,9 +11,11 @@ import (
 	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // modelServer is a model in the role of the real API server.
@@ -43,15 +45,12 @@ func (s *modelServer) watch(_ context.Context, kind *footest.Kind) (watch.Interf
 	return s.watches[kind], nil
 }
 
-func (s *modelServer) do(_ context.Context, kind *footest.Kind, name string, sent *request) (footest.Object, error) {
-	if name == lastName {
-		created := metaOf(sent.sent)
-		s.watches[kind].Add(created)
-		return created, nil
+func (s *modelServer) do(_ context.Context, r model.Request) (footest.Object, error) {
+	if r.Name == lastName {
+		s.watches[r.Kind].Add(r.Object())
+		return r.Object(), nil
 	}
-	at, _ := s.slotNamed(kind.Resource.Resource, name)
-	sent.slot = at
-	before := s.version
+	sent, before := s.located(r), s.version
 	if s.defect.before != nil {
 		s.defect.before(sent)
 	}
@@ -59,9 +58,9 @@ func (s *modelServer) do(_ context.Context, kind *footest.Kind, name string, sen
 	if s.defect.after != nil {
 		s.defect.after(s, sent, before)
 	}
-	for _, e := range s.events[s.names[at].resource] {
+	for _, e := range s.events[s.names[sent.slot].resource] {
 		if e.version > before {
-			s.watches[kind].Action(e.verb, copyOf(e.object.Object))
+			s.watches[r.Kind].Action(e.verb, copyOf(e.object.Object))
 		}
 	}
 	return returned, err
@@ -75,22 +74,22 @@ var serverDefects = map[string]struct {
 }{
 	"none": {},
 	"a delete does not raise the generation": {serverDefect{after: func(s *modelServer, sent *request, before int64) {
-		if stored := s.store[sent.slot]; sent.verb == "delete" && stored != nil && s.version > before {
+		if stored := s.store[sent.slot]; sent.Verb == "delete" && stored != nil && s.version > before {
 			stored.SetGeneration(stored.GetGeneration() - 1)
 		}
 	}}, "the event MODIFIED of Foo a differs"},
 	"the preconditions of a delete are ignored": {serverDefect{before: func(sent *request) {
-		if options, ok := sent.sent.(*metav1.DeleteOptions); ok {
+		if options, ok := sent.Sent.(*metav1.DeleteOptions); ok {
 			options.Preconditions = nil
 		}
 	}}, "the answer of the model is 409 Conflict about Foo.samplecontroller.k8s.io a, and that of the server ok"},
 	"the version in an update is ignored": {serverDefect{before: func(sent *request) {
-		if sent.verb == "update" {
-			metaOf(sent.sent).SetResourceVersion("")
+		if sent.Verb == "update" {
+			sent.Object().SetResourceVersion("")
 		}
 	}}, "the answer of the model is 409 Conflict about foos.samplecontroller.k8s.io a, and that of the server ok"},
 	"an update without a change makes a version": {serverDefect{after: func(s *modelServer, sent *request, before int64) {
-		if stored := s.store[sent.slot]; sent.verb == "update" && stored != nil && s.version == before {
+		if stored := s.store[sent.slot]; sent.Verb == "update" && stored != nil && s.version == before {
 			s.commit(sent.slot, footest.Change{Event: watch.Modified, Object: copyOf(stored.Object)})
 		}
 	}}, `-  "resourceVersion": "10000001"`},
@@ -100,23 +99,27 @@ var serverDefects = map[string]struct {
 		}
 	}}, "the server does not send the event ADDED of Foo a"},
 	"an update of the status changes the spec": {serverDefect{before: func(sent *request) {
-		if sent.verb == "update" {
-			sent.subresource = ""
+		if sent.Verb == "update" {
+			sent.Subresource = ""
 		}
 	}}, "the object in the answer differs"},
 }
 
 func TestTheComparisonFindsDefects(t *testing.T) {
-	path := usersPath(t)
 	for name, test := range serverDefects {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				difference, err := usersScene(t).replayOn(t.Context(), newModelServer(usersScene(t), test.serverDefect), footest.Namespace, path)
+				s := usersScene(t)
+				r, err := newReplay(t.Context(), s, newModelServer(usersScene(t), test.serverDefect), footest.Namespace)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if test.says == "" && difference != "" || !strings.Contains(difference, test.says) {
-					t.Errorf("the difference found is\n%s\nwant one that says: %s", difference, test.says)
+				sendAsUsers(t, s)
+				r.compareEnd()
+				r.stop()
+				difference := strings.Join(r.differences, "\n")
+				if r.err != nil || test.says == "" && difference != "" || !strings.Contains(difference, test.says) {
+					t.Errorf("the difference found is\n%s\nwant one that says: %s (%v)", difference, test.says, r.err)
 				}
 			})
 		})
@@ -132,32 +135,28 @@ func usersScene(t *testing.T) *scene {
 	return s
 }
 
-// usersPath is a path of users without a controller: a Foo is created, written without a
+// sendAsUsers sends requests of users without a controller: a Foo is created, written without a
 // change, changed, written and deleted from an old version, and deleted in the foreground.
-func usersPath(t *testing.T) (path []exchange) {
+func sendAsUsers(t *testing.T, s *scene) {
 	t.Helper()
-	s := usersScene(t)
 	x := explored{s.empty(), s}
-	s.served = func(x explored, sent *request, before int64, returned footest.Object, err error) {
-		path = append(path, x.exchange(sent, before, returned, err))
+	send := func(verb, subresource string, sent runtime.Object) {
+		_, _ = x.serve(s.request(0, verb, subresource, sent))
 	}
-	defer func() { s.served = nil }()
-	send := func(sent *request) { _, _ = x.serve(sent) }
-	send(&request{verb: "create", sent: s.Owner.Asking("a", "web", 1)})
+	send("create", "", s.Owner.Asking("a", "web", 1))
 	first := copyOf(x.store[0].Object)
-	send(&request{verb: "update", sent: first})
+	send("update", "", first)
 	changed := copyOf(first)
 	s.Owner.Resize(changed, 2)
-	send(&request{verb: "update", subresource: "status", sent: changed})
-	send(&request{verb: "update", sent: changed})
-	send(&request{verb: "update", sent: first})
-	send(&request{verb: "delete", sent: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new(first.GetResourceVersion())}}})
-	send(&request{verb: "delete", sent: &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}})
+	send("update", "status", changed)
+	send("update", "", changed)
+	send("update", "", first)
+	send("delete", "", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new(first.GetResourceVersion())}})
+	send("delete", "", &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)})
 	gone := copyOf(x.store[0].Object)
 	gone.SetFinalizers(nil)
-	send(&request{verb: "update", sent: gone})
-	if x.store[0] != nil || len(path) != 8 {
-		t.Fatalf("the path has %d requests, and leaves %v", len(path), x.store[0])
+	send("update", "", gone)
+	if x.store[0] != nil {
+		t.Fatalf("the path leaves %v", x.store[0])
 	}
-	return path
 }

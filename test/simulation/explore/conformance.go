@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Conformance: random walks, and whether the model of the API server answers and stores as
-// a real one does.
+// Conformance: random paths are replayed on a real API server, which must answer, store and
+// announce what the model does.
 
 package explore
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
@@ -33,8 +33,14 @@ var (
 	pathSeed = flag.Uint64("explore.paths-seed", 1, "which paths to replay on a real API server")
 )
 
-// stepsOfPath is how long a path is at most. Most make 60 to 80 requests.
-const stepsOfPath = 200
+const (
+	// stepsOfPath is how long a path is at most. Most make 60 to 80 requests.
+	stepsOfPath = 200
+	// maxDifferences is after how many paths that differ the comparison ends.
+	maxDifferences = 3
+	// pathWorkers is how many paths are replayed at the same time.
+	pathWorkers = 4
+)
 
 // TestConformance replays random paths of a controller's worlds on a real API server, that of
 // a cluster without controllers, and fails if that answers, stores or announces anything
@@ -48,22 +54,125 @@ func TestConformance(t *testing.T, owner *footest.OwnerRow, create New) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := (&Comparison{
-		Worlds: pathWorlds(owner), New: create, Server: config, Paths: *paths, Steps: stepsOfPath, Workers: 4, Seed: *pathSeed,
-		Progress: func(so *Conformity) {
-			fmt.Fprintf(os.Stderr, "explore-conformance: %d %%: %s\n", 100*so.Paths / *paths, so)
-		},
-	}).Run(t.Context())
-	if err != nil {
+	c := &comparison{worlds: pathWorlds(owner), create: create, counts: map[string]int{}}
+	var errs [2]error
+	c.kube, errs[0] = kubernetes.NewForConfig(config)
+	c.dynamic, errs[1] = dynamic.NewForConfig(config)
+	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("explore-conformance: %s\n", found)
-	if testing.Verbose() {
-		fmt.Println(found.Table())
+	var failed [pathWorkers]error
+	var workers sync.WaitGroup
+	for w := range failed {
+		workers.Go(func() { failed[w] = c.work(t.Context()) })
 	}
-	for _, difference := range found.Differences {
+	workers.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("explore-conformance: %s\n", c)
+	for _, what := range slices.Sorted(maps.Keys(c.counts)) {
+		if testing.Verbose() {
+			fmt.Printf("%8d  %s\n", c.counts[what], what)
+		}
+	}
+	for _, difference := range c.differences {
 		t.Error(difference)
 	}
+}
+
+// comparison is a comparison of the model with a real API server. Nobody else writes to the
+// namespaces that it creates for the paths.
+type comparison struct {
+	// worlds are those whose paths are replayed, in turn, and create makes their controllers.
+	worlds  []World
+	create  New
+	kube    kubernetes.Interface
+	dynamic dynamic.Interface
+
+	mu sync.Mutex
+	// next is the number of the next path, and done how many have been replayed, with how many
+	// requests and events.
+	next, done, requests, events int
+	// counts are those of the replays.
+	counts map[string]int
+	// differences are those found, one of each path at most.
+	differences []string
+}
+
+// String gives the figures.
+func (c *comparison) String() string {
+	return fmt.Sprintf("%d paths, %d requests, %d events, %d differences", c.done, c.requests, c.events, len(c.differences))
+}
+
+// work replays paths until none is left.
+func (c *comparison) work(ctx context.Context) error {
+	var runners []*runner
+	for _, w := range c.worlds {
+		s, err := newScene(w)
+		if err != nil {
+			return err
+		}
+		r, err := newRunner(s, c.create)
+		if err != nil {
+			return err
+		}
+		runners = append(runners, r)
+	}
+	for {
+		n, ok := c.takePath()
+		if !ok {
+			return nil
+		}
+		if err := c.replay(ctx, runners[n%len(runners)], n); err != nil {
+			return fmt.Errorf("path %d of the seed %d: %w", n, *pathSeed, err)
+		}
+	}
+}
+
+func (c *comparison) takePath() (n int, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.next >= *paths || len(c.differences) >= maxDifferences {
+		return 0, false
+	}
+	c.next++
+	return c.next - 1, true
+}
+
+// replay makes a path, and replays it in a namespace of its own.
+func (c *comparison) replay(ctx context.Context, r *runner, n int) error {
+	namespace := fmt.Sprintf("path-%d", n)
+	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := c.kube.CoreV1().Namespaces().Create(ctx, created, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	p, err := newReplay(ctx, r.scene, &clusterServer{c.dynamic, namespace}, namespace)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	err = r.walk(rand.New(rand.NewPCG(*pathSeed, uint64(n))), stepsOfPath, p)
+	if !p.hasEnded() {
+		p.compareEnd()
+	}
+	if err := errors.Join(err, p.err); err != nil {
+		return fmt.Errorf("%w\n%s", err, strings.Join(p.story, "\n"))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.done, c.requests, c.events = c.done+1, c.requests+len(p.story), c.events+p.events
+	for what, count := range p.counts {
+		c.counts[what] += count
+	}
+	if len(p.differences) > 0 {
+		text := strings.Join(append(p.story, p.differences...), "\n")
+		c.differences = append(c.differences, fmt.Sprintf("path %d of the seed %d, world %q:\n%s", n, *pathSeed, r.Name, text))
+	}
+	if c.done%20 == 0 {
+		fmt.Fprintf(os.Stderr, "explore-conformance: %d %%: %s\n", 100*c.done / *paths, c)
+	}
+	return nil
 }
 
 // startCluster starts a cluster of an API server alone, with the CustomResourceDefinitions,
@@ -123,217 +232,4 @@ func pathWorlds(owner *footest.OwnerRow) []World {
 		World{Name: "renames", About: "and little else, so that the controller comes to delete",
 			Start: []string{"create a web"}, Acts: append([]string{"drift web", "edit api", "hand api a"}, ofOwner...), Users: 20, Faults: 2, Outcomes: outcomes},
 	)
-}
-
-// exchange is a request that has reached the API server, with what it did.
-type exchange struct {
-	*request
-
-	// who sent it, and in which step.
-	who, step string
-	// returned and err are the answer.
-	returned footest.Object
-	err      error
-	// events are those of the request, and stored is the object after it, or nil.
-	events []event
-	stored *object
-}
-
-// walk takes random steps from the beginning of the world, at most as many as it may, and
-// returns the requests that reached the API server.
-func (r *runner) walk(random *rand.Rand, steps int) ([]exchange, error) {
-	var path []exchange
-	who, step := "the start", "the start"
-	r.served = func(x explored, sent *request, before int64, returned footest.Object, err error) {
-		done := x.exchange(sent, before, returned, err)
-		done.who, done.step = who, step
-		path = append(path, done)
-	}
-	defer func() { r.served = nil }()
-	current, err := r.begin()
-	if err != nil {
-		return nil, err
-	}
-	for range steps {
-		x := explored{current.clone(), r.scene}
-		if sent := x.resend(random, path); sent != nil && random.IntN(oneResent) == 0 {
-			who, step = "somebody else", "somebody else"
-			_, _ = x.serve(sent)
-			x.trim()
-			current = x.state
-			continue
-		}
-		next, ok := x.choose(random)
-		if !ok {
-			break
-		}
-		who, step = next.sender(), x.describeStep(next)
-		current = r.take(current, next)
-	}
-	return path, nil
-}
-
-// sender says who sends requests in a step.
-func (s step) sender() string {
-	switch s.op {
-	case opAct:
-		return "user"
-	case opControlPlane:
-		return "control plane"
-	default:
-		return "controller"
-	}
-}
-
-// exchange returns what a request did.
-func (x explored) exchange(sent *request, before int64, returned footest.Object, err error) exchange {
-	kept := *sent
-	if sent.sent != nil {
-		kept.sent = sent.sent.DeepCopyObject()
-	}
-	done := exchange{request: &kept, err: err, stored: x.store[sent.slot]}
-	if err == nil && returned != nil {
-		done.returned = copyOf(returned)
-	}
-	for _, events := range x.events {
-		for _, e := range events {
-			if e.version > before {
-				done.events = append(done.events, e)
-			}
-		}
-	}
-	return done
-}
-
-// oneResent is how many steps there are for one request of resend.
-const oneResent = 12
-
-// startsAtMost is how many starts a step can tell apart.
-const startsAtMost = 1 << 8
-
-// choose returns a random step: first what kind of step, so that the many outcomes of a
-// call don't crowd out the rest. Users and faults are rare, so that the controller comes to
-// something between them.
-func (x explored) choose(random *rand.Rand) (chosen step, ok bool) {
-	bySystem, others := map[op][]step{}, map[op][]step{}
-	for _, s := range x.steps() {
-		switch {
-		case s.op == opStart:
-			// At once, before further events make more starts than a step can tell apart.
-			return s, true
-		case s.op == opCrash && x.starts() >= startsAtMost:
-		case s.bySystem():
-			bySystem[s.op] = append(bySystem[s.op], s)
-		default:
-			others[s.op] = append(others[s.op], s)
-		}
-	}
-	from := bySystem
-	if len(bySystem) == 0 || len(others) > 0 && random.IntN(6) == 0 {
-		from = others
-	}
-	if len(from) == 0 {
-		return step{}, false
-	}
-	kinds := slices.Sorted(maps.Keys(from))
-	among := from[kinds[random.IntN(len(kinds))]]
-	return among[random.IntN(len(among))], true
-}
-
-// starts is how many ways to start there are after a crash now.
-func (x explored) starts() int {
-	starts := 1
-	for resource := range x.events {
-		starts *= len(x.events[resource]) + 1
-	}
-	return starts
-}
-
-// clusterServer is the API server of a cluster, in a namespace.
-type clusterServer struct {
-	client    dynamic.Interface
-	namespace string
-}
-
-func typeOf(kind *footest.Kind) schema.GroupVersionKind {
-	return kind.Resource.GroupVersion().WithKind(kind.Kind)
-}
-
-func (c *clusterServer) do(ctx context.Context, kind *footest.Kind, name string, sent *request) (footest.Object, error) {
-	client := c.client.Resource(kind.Resource).Namespace(c.namespace)
-	var returned *unstructured.Unstructured
-	var err error
-	switch sent.verb {
-	case "get":
-		returned, err = client.Get(ctx, name, metav1.GetOptions{})
-	case "delete":
-		options, _ := sent.sent.(*metav1.DeleteOptions)
-		return nil, client.Delete(ctx, name, *options)
-	default:
-		object, badObject := untyped(kind, sent.sent)
-		if badObject != nil {
-			return nil, badObject
-		}
-		if sent.verb == "create" {
-			returned, err = client.Create(ctx, object, metav1.CreateOptions{})
-			break
-		}
-		var subresources []string
-		if sent.subresource != "" {
-			subresources = append(subresources, sent.subresource)
-		}
-		returned, err = client.Update(ctx, object, metav1.UpdateOptions{}, subresources...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return typed(kind, returned)
-}
-
-func untyped(kind *footest.Kind, object runtime.Object) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("writing a %s: %w", kind, err)
-	}
-	converted := &unstructured.Unstructured{Object: fields}
-	converted.SetGroupVersionKind(typeOf(kind))
-	return converted, nil
-}
-
-// typed returns an object as one of its Go type, as clients do: without the kind. A field
-// that the type does not have is an error.
-func typed(kind *footest.Kind, object *unstructured.Unstructured) (footest.Object, error) {
-	if got := object.GroupVersionKind(); got != typeOf(kind) {
-		return nil, fmt.Errorf("%s %s is a %s", kind, object.GetName(), got)
-	}
-	example := runtime.Object(kind.Owner().Asking("a", "a", 1))
-	if !kind.Is(example) {
-		example = kind.ForeignNamed("a")
-	}
-	converted := reflect.New(reflect.TypeOf(example).Elem()).Interface().(footest.Object) //nolint:forcetypeassert // as the example
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, converted, true); err != nil {
-		return nil, fmt.Errorf("reading %s %s: %w", kind, object.GetName(), err)
-	}
-	converted.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	return converted, nil
-}
-
-// watch watches a kind. The namespace is new, so that the cache of the API server has no
-// objects of it that are older than the watch.
-func (c *clusterServer) watch(ctx context.Context, kind *footest.Kind) (watch.Interface, error) {
-	events, err := c.client.Resource(kind.Resource).Namespace(c.namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, err
-	}
-	return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
-		object, ok := e.Object.(*unstructured.Unstructured)
-		if !ok || e.Type == watch.Error {
-			return e, true
-		}
-		converted, err := typed(kind, object)
-		if err != nil {
-			return watch.Event{Type: watch.Error, Object: &metav1.Status{Message: err.Error()}}, true
-		}
-		return watch.Event{Type: e.Type, Object: converted}, true
-	}), nil
 }

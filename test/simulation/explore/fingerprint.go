@@ -169,8 +169,8 @@ func (x explored) identity() digest {
 	}
 	if x.late != nil {
 		e.number(int64(x.late.slot))
-		e.text(x.late.verb + x.late.subresource)
-		e.print(fingerprintOf(x.late.sent))
+		e.text(x.late.Verb + x.late.Subresource)
+		e.print(fingerprintOf(x.late.Sent))
 	}
 	for i := range x.controllers {
 		x.encodeController(e, &x.controllers[i], first)

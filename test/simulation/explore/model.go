@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // epoch is when each exploration begins.
@@ -217,11 +218,26 @@ type answer struct {
 	err    error
 }
 
-// request is a call of a controller.
+// request is a request, with the slot of its object.
 type request struct {
-	verb, subresource string
-	slot              slot
-	sent              runtime.Object
+	model.Request
+
+	slot slot
+}
+
+// request returns a request about the object of a slot.
+func (s *scene) request(at slot, verb, subresource string, sent runtime.Object) *request {
+	r := model.Request{Verb: verb, Subresource: subresource, Kind: s.kindOf(at), Name: s.names[at].name, Sent: sent}
+	return &request{r, at}
+}
+
+// located returns a request with its slot.
+func (s *scene) located(r model.Request) *request {
+	at, known := s.slotNamed(r.Kind.Resource.Resource, r.Name)
+	if !known {
+		panic(fmt.Sprintf("the world has no place for %s %s", r.Kind, r.Name))
+	}
+	return &request{r, at}
 }
 
 // clone returns a copy whose slices may be changed.

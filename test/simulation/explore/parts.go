@@ -19,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 	"example.com/sample-controller/test/simulation/wire"
 )
 
@@ -29,14 +31,15 @@ type server struct{ r *runner }
 
 // Do answers a call.
 func (s server) Do(sent *wire.Request) (runtime.Object, error) {
-	at, known := s.r.slotNamed(sent.Resource, nameIn(sent))
-	if !known {
-		panic(fmt.Sprintf("the world has no place for %s %s", sent.Resource, nameIn(sent)))
+	r := model.Request{Verb: sent.Verb, Subresource: sent.Subresource, Name: sent.Name, Sent: sent.Object}
+	r.Kind = footest.Served(sent.Resource)
+	switch {
+	case sent.Verb == "patch":
+		r.Verb, r.Sent = "update", s.patched(sent)
+	case sent.Verb == "create":
+		r.Name = metaOf(sent.Object).GetName()
 	}
-	if sent.Verb == "patch" {
-		return s.r.call(&request{verb: "update", subresource: sent.Subresource, slot: at, sent: s.patched(sent)})
-	}
-	return s.r.call(&request{verb: sent.Verb, subresource: sent.Subresource, slot: at, sent: sent.Object})
+	return s.r.call(s.r.located(r))
 }
 
 // patched returns the update that a patch amounts to, with the preconditions of the patch. A
@@ -60,14 +63,6 @@ func (s server) patched(sent *wire.Request) runtime.Object {
 	panic(fmt.Sprintf("%s %s is patched, and was not read before", sent.Resource, sent.Name))
 }
 
-// nameIn returns the name of the object that a request is about.
-func nameIn(sent *wire.Request) string {
-	if sent.Name == "" && sent.Object != nil {
-		return metaOf(sent.Object).GetName()
-	}
-	return sent.Name
-}
-
 // Watch is for informers, and these have none.
 func (s server) Watch(context.Context, string, string) (watch.Interface, error) {
 	panic("a controller watches by itself")
@@ -88,8 +83,9 @@ func (e recorder) Event(object runtime.Object, _, reason, _ string) {
 }
 
 // workQueue is the work queue of an explored controller. It returns the key that the
-// explorer chooses.
+// explorer chooses. Methods that it does not have panic.
 type workQueue struct {
+	workqueue.TypedDelayingInterface[cache.ObjectName]
 	*scene
 	keys
 
@@ -117,18 +113,6 @@ func (q *workQueue) Get() (key cache.ObjectName, shutdown bool) { return q.next,
 
 // Done is called at the end of a sync: a key that was added meanwhile waits since then.
 func (q *workQueue) Done(cache.ObjectName) {}
-
-// Len returns how many keys wait.
-func (q *workQueue) Len() int { return 0 }
-
-// ShutDown does nothing.
-func (q *workQueue) ShutDown() {}
-
-// ShutDownWithDrain does nothing.
-func (q *workQueue) ShutDownWithDrain() {}
-
-// ShuttingDown returns false.
-func (q *workQueue) ShuttingDown() bool { return false }
 
 // informer is an informer of one resource. Methods that it does not have panic.
 type informer struct {

@@ -21,25 +21,25 @@ import (
 // this moment, which is that of its last live read, and the answers that this sync got.
 func (x explored) judgeSent(s *syncing) {
 	switch sent := s.pending; {
-	case sent.verb == "get" || sent.subresource == "status":
-	case !sent.isOfChild(x) && sent.verb == "update": // its fields are checked when it is stored
+	case sent.Verb == "get" || sent.Subresource == "status":
+	case !sent.isOfChild(x) && sent.Verb == "update": // its fields are checked when it is stored
 	case !sent.isOfChild(x):
-		x.breaks("%s is sent, although %s belongs to users", sent.describe(x), x.describe(sent.slot))
-	case sent.verb == "create":
-		if ref := metav1.GetControllerOf(metaOf(sent.sent)); ref == nil || !x.Owner.IsOwned(ref) {
-			x.breaks("%s is sent without a reference to the owner", sent.describe(x))
+		x.breaks("%s is sent, although %s belongs to users", sent, x.describe(sent.slot))
+	case sent.Verb == "create":
+		if ref := metav1.GetControllerOf(metaOf(sent.Sent)); ref == nil || !x.Owner.IsOwned(ref) {
+			x.breaks("%s is sent without a reference to the owner", sent)
 		}
 		x.judgeInherited(sent)
-	case sent.verb == "update" && (metaOf(sent.sent).GetUID() == "" || metaOf(sent.sent).GetResourceVersion() == ""):
-		x.breaks("%s is sent without preconditions", sent.describe(x))
-	case sent.verb == "update":
-		switch owner := x.ownerOf(metaOf(sent.sent)); {
+	case sent.Verb == "update" && (metaOf(sent.Sent).GetUID() == "" || metaOf(sent.Sent).GetResourceVersion() == ""):
+		x.breaks("%s is sent without preconditions", sent)
+	case sent.Verb == "update":
+		switch owner := x.ownerOf(metaOf(sent.Sent)); {
 		case owner == nil:
-			x.breaks("%s is sent, although its owner is gone", sent.describe(x))
+			x.breaks("%s is sent, although its owner is gone", sent)
 		case footest.IsSuspended(owner):
-			x.breaks("%s is sent, although its owner is suspended", sent.describe(x))
+			x.breaks("%s is sent, although its owner is suspended", sent)
 		}
-	case sent.verb == "delete":
+	case sent.Verb == "delete":
 		x.judgeDelete(s)
 	}
 }
@@ -47,7 +47,7 @@ func (x explored) judgeSent(s *syncing) {
 // judgeInherited checks that a child which is created in the place of earlier ones begins as
 // one of them is, in what its owner leaves to others.
 func (x explored) judgeInherited(sent *request) {
-	kind, child, lacks := x.kindOf(sent.slot), metaOf(sent.sent), ""
+	kind, child, lacks := x.kindOf(sent.slot), metaOf(sent.Sent), ""
 	for i, earlier := range x.store {
 		if earlier == nil || x.kindOf(slot(i)) != kind || earlier.GetDeletionTimestamp() != nil {
 			continue
@@ -63,44 +63,25 @@ func (x explored) judgeInherited(sent *request) {
 		lacks = cmp.Or(lacks, text)
 	}
 	if lacks != "" {
-		x.breaks("%s is sent, which %s", sent.describe(x), lacks)
+		x.breaks("%s is sent, which %s", sent, lacks)
 	}
 }
 
-// judgeDelete checks that a child is deleted only if it is its owner's, the owner asks for
-// another one, and has that.
+// judgeDelete checks a delete by what this sync has seen.
 func (x explored) judgeDelete(s *syncing) {
 	sent := s.pending
-	options, _ := sent.sent.(*metav1.DeleteOptions)
-	if options == nil || options.Preconditions == nil || options.Preconditions.UID == nil || options.Preconditions.ResourceVersion == nil {
-		x.breaks("%s is sent without preconditions", sent.describe(x))
+	only := sent.DeleteOptions().Preconditions
+	if only == nil || only.UID == nil || only.ResourceVersion == nil {
+		x.breaks("%s is sent without preconditions", sent)
 		return
 	}
 	child := x.store[sent.slot]
-	if child == nil || child.GetUID() != *options.Preconditions.UID || child.GetResourceVersion() != *options.Preconditions.ResourceVersion {
+	if child == nil || child.GetUID() != *only.UID || child.GetResourceVersion() != *only.ResourceVersion {
 		return // it will be refused
 	}
-	foo := x.ownerOf(child.Object)
-	if foo == nil {
-		x.breaks("%s is sent, although no living owner controls it", sent.describe(x))
-		return
-	}
-	if footest.IsSuspended(foo) {
-		x.breaks("%s is sent, although its owner is suspended", sent.describe(x))
-	}
-	kind := x.kindOf(sent.slot)
-	if !kind.Wanted(foo) {
-		return
-	}
-	successor := kind.Name(foo)
-	if successor == child.GetName() {
-		x.breaks("%s is sent, although %s %s asks for it", sent.describe(x), x.Owner, foo.GetName())
-	}
-	switch seen := s.lastSeen(kind, successor); {
-	case seen == nil || !metav1.IsControlledBy(seen, foo):
-		x.breaks("%s is sent, although this sync has not seen that %s %s has %s", sent.describe(x), x.Owner, foo.GetName(), successor)
-	case kind.Serves(child.Object) && cmp.Or(kind.Differs(seen, foo), kind.Unready(seen)) != "":
-		x.breaks("%s is sent while it serves, although %s, as this sync has seen it, %s", sent.describe(x), successor, cmp.Or(kind.Differs(seen, foo), kind.Unready(seen)))
+	seen := func(name string) footest.Object { return s.lastSeen(sent.Kind, name) }
+	if wrong := x.world().WrongDelete(child.Object, seen); wrong != "" {
+		x.breaks("%s is sent, %s", sent, wrong)
 	}
 }
 
@@ -117,27 +98,21 @@ func (s *syncing) lastSeen(kind *footest.Kind, name string) footest.Object {
 // judgeStored checks a write when it is stored.
 func (x explored) judgeStored(sent *request, before *object) {
 	after := x.store[sent.slot]
-	if sent.verb != "update" || before == nil || after == nil {
+	if sent.Verb != "update" || before == nil || after == nil {
 		return
 	}
-	if sent.subresource == "status" {
+	if sent.Subresource == "status" {
 		x.judgeStatus(sent.slot)
 		return
 	}
 	if taken := x.kindOf(sent.slot).DescribeTaken(before.Object, after.Object, nil); taken != "" {
-		x.breaks("%s changes fields of others (-before +after):\n%s", sent.describe(x), taken)
+		x.breaks("%s changes fields of others (-before +after):\n%s", sent, taken)
 	}
 	if !sent.isOfChild(x) {
 		return
 	}
-	was, is := metav1.GetControllerOf(before.Object), metav1.GetControllerOf(after.Object)
-	switch {
-	case is == nil:
-		x.breaks("%s leaves it without an owner", sent.describe(x))
-	case was == nil && before.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] != is.Name:
-		x.breaks("%s adopts it, although nobody has handed it over to %s", sent.describe(x), is.Name)
-	case was != nil && was.UID != is.UID:
-		x.breaks("%s takes it from %s", sent.describe(x), was.Name)
+	if wrong := oracle.WrongOwner(before.Object, after.Object); wrong != "" {
+		x.breaks("%s is stored, %s", sent, wrong)
 	}
 }
 
@@ -152,13 +127,7 @@ func (x explored) judgeStatus(at slot) {
 
 // wrongAtRest says what is not as it must be in a state that does not change any more.
 func (x explored) wrongAtRest() []string {
-	world := oracle.World{Owner: x.Owner, Refused: x.refusing != Done}
-	for _, object := range x.store {
-		if object != nil {
-			world.Objects = append(world.Objects, object.Object)
-		}
-	}
-	return world.WrongAtRest()
+	return x.world().WrongAtRest()
 }
 
 const (
@@ -227,7 +196,10 @@ func (x explored) countRepair(at slot) {
 // forgetRepairs drops the series that have ended.
 func (x explored) forgetRepairs() {
 	for i, series := range x.repairs {
-		if none, _ := x.seriesOf(slot(i)); series.count > 0 && !series.continues(none, x.now) {
+		if series.count == 0 {
+			continue
+		}
+		if none, _ := x.seriesOf(slot(i)); !series.continues(none, x.now) {
 			x.repairs[i] = repairs{}
 		}
 	}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The replay of a path on a real API server, with calls that are sent again, and the
-// comparison.
+// The replay of a path on a real API server, and the comparison.
 
 package explore
 
@@ -9,24 +8,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // realServer is the API server that the model is compared with, in the namespace of a path.
 type realServer interface {
 	// do sends a request. The object of the answer is nil for a delete.
-	do(ctx context.Context, kind *footest.Kind, name string, sent *request) (footest.Object, error)
+	do(ctx context.Context, sent model.Request) (footest.Object, error)
 	// watch returns the events of a kind, from the beginning of the namespace.
 	watch(ctx context.Context, kind *footest.Kind) (watch.Interface, error)
 }
@@ -34,92 +32,99 @@ type realServer interface {
 // eventLimit is how long an event may take to arrive.
 const eventLimit = 30 * time.Second
 
-// replay is the replay of a path.
+// replay sends the requests of a path to a server, as they reach the model, and compares what both
+// do. It ends at the first difference.
 type replay struct {
 	*scene
 	*translation
 
+	ctx     context.Context
 	server  realServer
 	watches []watch.Interface // by resource
+	// who takes the step under way, and what it is.
+	who, step string
+	// story has a line for each request, and counts how many there are by sender, verb, resource and
+	// the reason of an error. events is how many were compared.
+	story  []string
+	counts map[string]int
+	events int
+	// versions are the objects as they were stored after each request.
+	versions []*object
+	// differences are those of the last request, and err is what ended the replay.
+	differences []string
+	err         error
 }
 
-// replayOn sends the requests of a path to a server, and returns what differs first, with
-// the path up to there, or "".
-func (s *scene) replayOn(ctx context.Context, server realServer, namespace string, path []exchange) (difference string, err error) {
-	r := &replay{scene: s, translation: newTranslation(namespace), server: server}
-	defer r.stop()
+// newReplay begins a replay: until it is stopped, each request that reaches the model is
+// compared.
+func newReplay(ctx context.Context, s *scene, server realServer, namespace string) (*replay, error) {
+	r := &replay{
+		scene: s, translation: newTranslation(namespace), ctx: ctx, server: server,
+		who: "user", step: "the start", counts: map[string]int{},
+	}
 	for _, kind := range s.kinds {
 		events, err := server.watch(ctx, kind)
 		if err != nil {
-			return "", fmt.Errorf("watching %ss: %w", kind, err)
+			r.stop()
+			return nil, fmt.Errorf("watching %ss: %w", kind, err)
 		}
 		r.watches = append(r.watches, events)
 	}
-	for i := range path {
-		differences, err := r.compare(ctx, &path[i])
-		if err != nil {
-			return "", fmt.Errorf("replaying %s: %w", s.tell(path[:i+1]), err)
-		}
-		if len(differences) > 0 {
-			return s.tell(path[:i+1]) + "\n" + strings.Join(differences, "\n"), nil
-		}
-	}
-	differences, err := r.compareEnd(ctx)
-	if err != nil || len(differences) == 0 {
-		return "", err
-	}
-	return s.tell(path) + "\n" + strings.Join(differences, "\n"), nil
+	s.served = r.compare
+	return r, nil
 }
 
 func (r *replay) stop() {
+	r.served = nil
 	for _, events := range r.watches {
 		events.Stop()
 	}
 }
 
-// tell lists the requests of a path.
-func (s *scene) tell(path []exchange) string {
-	var text strings.Builder
-	for i := range path {
-		answer := "ok"
-		if path[i].err != nil {
-			answer = describeAnswer(path[i].err)
-		}
-		fmt.Fprintf(&text, "%3d. %s: %s -> %s\n", i+1, path[i].step, path[i].describe(explored{nil, s}), answer)
-	}
-	return text.String()
-}
+// hasEnded reports whether there is nothing more to compare.
+func (r *replay) hasEnded() bool { return r.err != nil || len(r.differences) > 0 }
 
-// compare sends a request, and returns how the server differs from the model in the answer,
+// compare sends a request that the model has answered, and notes how the server differs in the answer,
 // the events, and what is stored.
-func (r *replay) compare(ctx context.Context, e *exchange) ([]string, error) {
-	sent, err := r.toServer(e.sent)
-	if err != nil {
-		return nil, err
+func (r *replay) compare(x explored, sent *request, before int64, returned footest.Object, answer error) {
+	if r.hasEnded() {
+		return
 	}
-	kind, name := r.kindOf(e.slot), r.names[e.slot].name
-	returned, answer := r.server.do(ctx, kind, name, &request{verb: e.verb, subresource: e.subresource, slot: e.slot, sent: sent})
-	differences, err := r.compareAnswer(e, returned, answer)
-	for _, expected := range e.events {
-		if err != nil || len(differences) > 0 {
-			return differences, err
+	r.story = append(r.story, fmt.Sprintf("%3d. %s: %s -> %s", len(r.story)+1, r.step, sent, describeAnswer(answer)))
+	what := fmt.Sprintf("%s: %s %s", r.who, sent.Action(), sent.Kind.Resource.Resource)
+	r.counts[what]++
+	if answer != nil {
+		r.counts[what+": "+string(apierrors.ReasonForError(answer))]++
+	}
+	if stored := x.store[sent.slot]; stored != nil {
+		r.versions = append(r.versions, stored)
+	}
+	r.compareAnswer(sent, returned, answer)
+	for _, e := range x.events[x.names[sent.slot].resource] {
+		if e.version > before && !r.hasEnded() {
+			r.compareEvent(e)
 		}
-		differences, err = r.compareEvent(ctx, expected)
 	}
-	if err != nil || len(differences) > 0 {
-		return differences, err
+	if sent.Verb != "get" && !r.hasEnded() {
+		r.compareStored(sent, x.stored(sent.slot))
 	}
-	return r.compareStored(ctx, e)
 }
 
-func (r *replay) compareAnswer(e *exchange, returned footest.Object, answer error) ([]string, error) {
-	if model, server := describeAnswer(e.err), describeAnswer(answer); model != server {
-		return []string{fmt.Sprintf("the answer of the model is %s, and that of the server %s (%v)", model, server, answer)}, nil
+func (r *replay) differs(format string, args ...any) {
+	r.differences = append(r.differences, fmt.Sprintf(format, args...))
+}
+
+func (r *replay) compareAnswer(sent *request, returned footest.Object, answer error) {
+	var translated model.Request
+	if translated, r.err = r.translation.request(sent.Request); r.err != nil {
+		return
 	}
-	if e.err != nil || e.verb == "delete" {
-		return nil, nil //nolint:nilerr // the server has the same error
+	object, err := r.server.do(r.ctx, translated)
+	if model, server := describeAnswer(answer), describeAnswer(err); model != server {
+		r.differs("the answer of the model is %s, and that of the server %s (%v)", model, server, err)
+	} else if err == nil && sent.Verb != "delete" {
+		r.compareObjects("the object in the answer", returned, object)
 	}
-	return r.compareObjects("the object in the answer", e.returned, returned)
 }
 
 // describeAnswer describes what a client can tell of an answer without reading its message.
@@ -143,197 +148,96 @@ func describeAnswer(err error) string {
 	return text.String()
 }
 
-func (r *replay) compareEvent(ctx context.Context, expected event) ([]string, error) {
-	got, err := r.nextEvent(ctx, r.names[expected.object.slot].resource)
-	if err != nil {
-		return nil, err
-	}
+func (r *replay) compareEvent(expected event) {
+	r.events++
+	got := r.nextEvent(r.names[expected.object.slot].resource)
 	what := fmt.Sprintf("the event %s of %s", expected.verb, r.describe(expected.object.slot))
-	if got == nil {
-		return []string{fmt.Sprintf("the server does not send %s", what)}, nil
+	switch {
+	case r.err != nil:
+	case got == nil:
+		r.differs("the server does not send %s", what)
+	case got.Type != expected.verb:
+		r.differs("the server sends the event %s in place of %s", got.Type, what)
+	default:
+		r.compareObjects(what, expected.object.Object, metaOf(got.Object))
 	}
-	if got.Type != expected.verb {
-		return []string{fmt.Sprintf("the server sends the event %s in place of %s", got.Type, what)}, nil
-	}
-	return r.compareObjects(what, expected.object.Object, metaOf(got.Object))
 }
 
 // nextEvent returns the next event of a kind, or nil if none arrives.
-func (r *replay) nextEvent(ctx context.Context, resource int) (*watch.Event, error) {
+func (r *replay) nextEvent(resource int) *watch.Event {
 	timer := time.NewTimer(eventLimit)
 	defer timer.Stop()
 	select {
 	case e, open := <-r.watches[resource].ResultChan():
-		if !open {
-			return nil, fmt.Errorf("the watch of %ss has ended", r.kinds[resource])
+		switch {
+		case !open:
+			r.err = fmt.Errorf("the watch of %ss has ended", r.kinds[resource])
+		case e.Type == watch.Error:
+			r.err = fmt.Errorf("the watch of %ss: %w", r.kinds[resource], apierrors.FromObject(e.Object))
 		}
-		if e.Type == watch.Error {
-			return nil, fmt.Errorf("the watch of %ss: %w", r.kinds[resource], apierrors.FromObject(e.Object))
-		}
-		return &e, nil
+		return &e
 	case <-timer.C:
-		return nil, nil //nolint:nilnil // nothing has come
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	case <-r.ctx.Done():
+		r.err = context.Cause(r.ctx)
 	}
+	return nil
 }
 
 // compareStored reads the object of a request, whether or not it was changed.
-func (r *replay) compareStored(ctx context.Context, e *exchange) ([]string, error) {
-	if e.verb == "get" {
-		return nil, nil // that was the read
-	}
-	stored, err := r.server.do(ctx, r.kindOf(e.slot), r.names[e.slot].name, &request{verb: "get", slot: e.slot})
+func (r *replay) compareStored(sent *request, expected footest.Object) {
+	stored, err := r.server.do(r.ctx, model.Request{Verb: "get", Kind: sent.Kind, Name: sent.Name})
 	missing := apierrors.IsNotFound(err)
 	switch {
 	case err != nil && !missing:
-		return nil, fmt.Errorf("reading %s: %w", r.describe(e.slot), err)
-	case missing && e.stored == nil:
-		return nil, nil
-	case missing:
-		return []string{fmt.Sprintf("%s is stored in the model, and not on the server", r.describe(e.slot))}, nil
-	case e.stored == nil:
-		return []string{fmt.Sprintf("%s is stored on the server, and not in the model", r.describe(e.slot))}, nil
+		r.err = fmt.Errorf("reading %s: %w", r.describe(sent.slot), err)
+	case missing && expected != nil:
+		r.differs("%s is stored in the model, and not on the server", r.describe(sent.slot))
+	case !missing && expected == nil:
+		r.differs("%s is stored on the server, and not in the model", r.describe(sent.slot))
+	case expected != nil:
+		r.compareObjects("the stored "+r.describe(sent.slot), expected, stored)
 	}
-	return r.compareObjects("the stored "+r.describe(e.slot), e.stored.Object, stored)
 }
 
 // compareObjects compares whole objects, but for the creation timestamp, the value of the
 // deletion timestamp, managedFields, and what the server derives from owned fields: that
 // must be what it derives, and the model has none of it.
-func (r *replay) compareObjects(what string, expected, object footest.Object) ([]string, error) {
-	translated, err := r.toModel(object, expected)
+func (r *replay) compareObjects(what string, expected, object footest.Object) {
+	translated, err := r.object(object, expected)
 	if err != nil {
-		return nil, err
+		r.err = err
+		return
 	}
 	expected = copyOf(expected)
 	footest.KindOf(expected).Derive(expected)
-	if equality.Semantic.DeepEqual(expected, translated) {
-		return nil, nil
+	if !equality.Semantic.DeepEqual(expected, translated) {
+		r.differs("%s differs (-model +server):\n%s", what, diff.Diff(expected, translated))
 	}
-	return []string{fmt.Sprintf("%s differs (-model +server):\n%s", what, diff.Diff(expected, translated))}, nil
 }
 
 // lastName is the name of an object of each kind that is created after the path: no other
 // event may come before its own.
 const lastName = "the-last"
 
-func (r *replay) compareEnd(ctx context.Context) ([]string, error) {
-	var differences []string
+func (r *replay) compareEnd() {
 	for resource, kind := range r.kinds {
 		var last runtime.Object = r.Owner.Asking(lastName, lastName, 1)
 		if resource > 0 {
 			last = kind.ForeignNamed(lastName)
 		}
 		metaOf(last).SetNamespace(r.namespace)
-		if _, err := r.server.do(ctx, kind, lastName, &request{verb: "create", sent: last}); err != nil {
-			return nil, fmt.Errorf("creating %s %s at the end: %w", kind, lastName, err)
+		if _, err := r.server.do(r.ctx, model.Request{Verb: "create", Kind: kind, Name: lastName, Sent: last}); err != nil {
+			r.err = fmt.Errorf("creating %s %s at the end: %w", kind, lastName, err)
 		}
-		e, err := r.nextEvent(ctx, resource)
-		if err != nil {
-			return nil, err
+		if r.hasEnded() {
+			return
 		}
-		if e == nil {
-			return nil, fmt.Errorf("no event of the creation of %s %s", kind, lastName)
-		}
-		if name := metaOf(e.Object).GetName(); name != lastName {
-			differences = append(differences, fmt.Sprintf("the server has sent the event %s of %s %s, which the model has not", e.Type, kind, name))
-		}
-	}
-	return differences, nil
-}
-
-// resend returns a random request with an object as it was stored at some time, or nil if
-// there was none yet.
-func (x explored) resend(random *rand.Rand, path []exchange) *request {
-	var versions []*object
-	for i := range path {
-		if path[i].stored != nil {
-			versions = append(versions, path[i].stored)
+		switch e := r.nextEvent(resource); {
+		case r.err != nil:
+		case e == nil:
+			r.err = fmt.Errorf("no event of the creation of %s %s", kind, lastName)
+		case metaOf(e.Object).GetName() != lastName:
+			r.differs("the server has sent the event %s of %s %s, which the model has not", e.Type, kind, metaOf(e.Object).GetName())
 		}
 	}
-	if len(versions) == 0 {
-		return nil
-	}
-	was := versions[random.IntN(len(versions))]
-	if newest := x.store[was.slot]; newest != nil && random.IntN(2) == 0 {
-		was = newest
-	}
-	sent := &request{verb: "update", slot: was.slot, sent: copyOf(was.Object)}
-	switch random.IntN(8) {
-	case 0: // as it was
-	case 1:
-		return x.ofStatus(sent)
-	case 2:
-		x.asNewest(metaOf(sent.sent))
-	case 3:
-		if newest := x.store[was.slot]; newest != nil {
-			sent.sent = x.withSpecOfItsOwn(x.kindOf(was.slot).Updated(newest.Object, was.Object, "status"))
-		}
-		return x.ofStatus(sent)
-	case 4:
-		return &request{verb: "delete", slot: was.slot, sent: &metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: new(was.GetUID()), ResourceVersion: new(was.GetResourceVersion())},
-		}}
-	case 5:
-		return &request{verb: "delete", slot: was.slot, sent: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(was.GetUID())}}}
-	case 6:
-		return &request{verb: "create", slot: was.slot, sent: x.fresh(was.slot)}
-	default:
-		return &request{verb: "get", slot: was.slot}
-	}
-	if newest := x.store[was.slot]; newest != nil && x.isPending(was.slot, newest.Object) {
-		return &request{verb: "get", slot: was.slot}
-	}
-	return sent
-}
-
-// isPending reports whether an owner has the status that the API server sets by default.
-// Such an owner is only read: the default is stored with the first write, even with one that
-// changes nothing, and the model does not know what is stored. No controller sends such a
-// write.
-func (x explored) isPending(at slot, object footest.Object) bool {
-	return x.names[at].resource == 0 && footest.ConditionOf(object).Reason == "Pending"
-}
-
-// ofStatus makes an update one of the status.
-func (x explored) ofStatus(sent *request) *request {
-	if x.isPending(sent.slot, metaOf(sent.sent)) {
-		return &request{verb: "get", slot: sent.slot}
-	}
-	sent.subresource = "status"
-	return sent
-}
-
-// withSpecOfItsOwn changes the spec, which a write of the status must not store. The
-// metadata stays: of a Deployment, the API server stores that with the status, and the model
-// does not, but no controller changes it in such a write.
-func (x explored) withSpecOfItsOwn(object footest.Object) footest.Object {
-	if x.Owner.Is(object) {
-		x.Owner.Resize(object, 7)
-	} else {
-		footest.KindOf(object).Drift(object, nil)
-	}
-	return object
-}
-
-// asNewest gives an older version of an object what the API server checks of the newest
-// one. Of an earlier object of the name, it leaves the UID, which is refused, because that
-// object's selector would be refused with another reason than the model has.
-func (x explored) asNewest(object footest.Object) {
-	at, _ := x.slotOf(object)
-	newest := x.store[at]
-	if newest == nil {
-		return
-	}
-	object.SetResourceVersion(newest.GetResourceVersion())
-	object.SetFinalizers(newest.GetFinalizers())
-}
-
-// fresh returns an object of a slot's name as somebody creates it.
-func (x explored) fresh(at slot) footest.Object {
-	if x.names[at].resource == 0 {
-		return x.Owner.Asking(x.names[at].name, x.Children[0], 1)
-	}
-	return x.kindOf(at).ForeignNamed(x.names[at].name)
 }

@@ -98,15 +98,22 @@ const (
 	Mutated
 )
 
-var outcomeNames = map[Outcome]string{
-	Done: "done", Conflict: "conflict", Lost: "done, but the answer is lost", Late: "given up, still under way", Refused: "refused",
-	ServerError: "error 500", ServerErrorDone: "done, but error 500", RefusedFromNow: "refused from now on",
-	Denied409: "denied with 409 from now on", Denied404: "denied with 404 from now on", Denied418: "denied with 418 from now on",
-	Mutated: "done, otherwise than sent",
+var outcomes = map[Outcome]struct {
+	name string
+	// code is that of a webhook's denial.
+	code int32
+}{
+	Done: {name: "done"}, Conflict: {name: "conflict"}, Lost: {name: "done, but the answer is lost"}, Late: {name: "given up, still under way"},
+	Refused: {name: "refused"}, ServerError: {name: "error 500"}, ServerErrorDone: {name: "done, but error 500"},
+	RefusedFromNow: {name: "refused from now on"},
+	Denied409:      {"denied with 409 from now on", http.StatusConflict},
+	Denied404:      {"denied with 404 from now on", http.StatusNotFound},
+	Denied418:      {"denied with 418 from now on", http.StatusTeapot},
+	Mutated:        {name: "done, otherwise than sent"},
 }
 
 // String returns the name.
-func (o Outcome) String() string { return outcomeNames[o] }
+func (o Outcome) String() string { return outcomes[o].name }
 
 // steps returns what can happen next.
 func (x explored) steps() []step {
@@ -226,15 +233,15 @@ func (x explored) callSteps(all []step, i uint8, at slot) []step {
 func (r *request) mayEndAs(outcome Outcome, x explored) bool {
 	switch outcome {
 	case Conflict:
-		return r.verb != "get"
+		return r.Verb != "get"
 	case Lost, ServerErrorDone:
-		return r.verb != "get"
+		return r.Verb != "get"
 	case Late:
 		return x.late == nil
 	case RefusedFromNow, Denied409, Denied404, Denied418:
-		return x.refusing == Done && r.isOfChild(x) && r.verb != "get"
+		return x.refusing == Done && r.isOfChild(x) && r.Verb != "get"
 	case Mutated:
-		return r.isOfChild(x) && r.verb == "create"
+		return r.isOfChild(x) && r.Verb == "create"
 	default:
 		return true
 	}
@@ -301,7 +308,7 @@ func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error)
 		_, _ = x.carryOut(sent)
 		return nil, errNoAnswer
 	case Late:
-		if sent.verb != "get" {
+		if sent.Verb != "get" {
 			x.late = sent
 		}
 		return nil, errNoAnswer
@@ -322,7 +329,7 @@ func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error)
 		return nil, x.refusal(sent, x.refusing)
 	}
 	returned, err := x.carryOut(sent)
-	if err == nil && sent.verb == "update" && sent.isOfChild(x) {
+	if err == nil && sent.Verb == "update" && sent.isOfChild(x) {
 		x.countRepair(sent.slot)
 	}
 	return returned, err
@@ -330,15 +337,12 @@ func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error)
 
 // refuses reports whether a call is refused now.
 func (x explored) refuses(sent *request) bool {
-	return x.refusing != Done && sent.verb != "get" && sent.isOfChild(x)
+	return x.refusing != Done && sent.Verb != "get" && sent.isOfChild(x)
 }
-
-// codes are those of denials.
-var codes = map[Outcome]int32{Denied409: http.StatusConflict, Denied404: http.StatusNotFound, Denied418: http.StatusTeapot}
 
 // refusal returns the answer to a write that is refused.
 func (x explored) refusal(sent *request, how Outcome) error {
-	if code := codes[how]; code != 0 {
+	if code := outcomes[how].code; code != 0 {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: code,
 			Message: fmt.Sprintf(`admission webhook "names.example.com" denied the request: %d`, code),
@@ -350,7 +354,7 @@ func (x explored) refusal(sent *request, how Outcome) error {
 // mutated returns the creation of a child with other values in the fields that its owner
 // owns.
 func (x explored) mutated(sent *request) *request {
-	changed := copyOf(sent.sent)
+	changed := copyOf(sent.Sent)
 	x.kindOf(sent.slot).Drift(changed, nil)
-	return &request{verb: sent.verb, slot: sent.slot, sent: changed}
+	return x.request(sent.slot, sent.Verb, "", changed)
 }

@@ -25,19 +25,14 @@ type explored struct {
 
 // serve answers a request. Everything that reaches the API server comes this way.
 func (x explored) serve(sent *request) (returned footest.Object, err error) {
-	before := x.version
-	switch sent.verb {
-	case "get":
-		returned, err = x.get(sent.slot)
-	case "create":
-		returned, err = x.create(sent.slot, sent.sent)
-	case "update":
-		returned, err = x.update(sent.slot, sent.sent, sent.subresource)
-	case "delete":
-		options, _ := sent.sent.(*metav1.DeleteOptions)
-		err = x.delete(sent.slot, *options)
+	before, stored := x.version, x.stored(sent.slot)
+	switch {
+	case sent.Verb != "get":
+		returned, err = x.write(sent, stored)
+	case stored == nil:
+		err = apierrors.NewNotFound(sent.Kind.Resource.GroupResource(), sent.Name)
 	default:
-		panic("the explored API server has no " + sent.verb)
+		returned = stored // which the caller must not change
 	}
 	if x.served != nil {
 		x.served(x, sent, before, returned, err)
@@ -45,13 +40,16 @@ func (x explored) serve(sent *request) (returned footest.Object, err error) {
 	return returned, err
 }
 
-// get returns an object, which the caller must not change.
-func (x explored) get(at slot) (footest.Object, error) {
-	stored := x.store[at]
-	if stored == nil {
-		return nil, apierrors.NewNotFound(x.kindOf(at).Resource.GroupResource(), x.names[at].name)
+func (x explored) write(sent *request, stored footest.Object) (footest.Object, error) {
+	change, err := sent.Write(stored, metav1.Time{Time: epoch})
+	if err != nil {
+		return nil, err
 	}
-	return stored.Object, nil
+	if change.Event == watch.Added {
+		x.created++
+		change.Object.SetUID(uidText(x.created))
+	}
+	return x.commit(sent.slot, change), nil
 }
 
 func copyOf(object runtime.Object) footest.Object { return metaOf(object.DeepCopyObject()) }
@@ -62,33 +60,6 @@ func (x explored) stored(at slot) footest.Object {
 		return stored.Object
 	}
 	return nil
-}
-
-func (x explored) create(at slot, sent runtime.Object) (footest.Object, error) {
-	change, err := x.kindOf(at).Create(x.stored(at), metaOf(sent))
-	if err != nil {
-		return nil, err
-	}
-	x.created++
-	change.Object.SetUID(uidText(x.created))
-	change.Object.SetNamespace(footest.Namespace)
-	return x.commit(at, change), nil
-}
-
-func (x explored) update(at slot, sent runtime.Object, subresource string) (footest.Object, error) {
-	change, err := x.kindOf(at).Update(x.stored(at), metaOf(sent), subresource)
-	if err != nil {
-		return nil, err
-	}
-	return x.commit(at, change), nil
-}
-
-func (x explored) delete(at slot, options metav1.DeleteOptions) error {
-	change, err := x.kindOf(at).Delete(x.stored(at), x.names[at].name, options, metav1.Time{Time: epoch})
-	if err == nil {
-		x.commit(at, change)
-	}
-	return err
 }
 
 // commit stores a change, and returns the answer.

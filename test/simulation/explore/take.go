@@ -215,7 +215,7 @@ func (r *runner) answerCall(x explored, i int, key slot, outcome Outcome) {
 func (x explored) carryOut(sent *request) (runtime.Object, error) {
 	before := x.store[sent.slot]
 	returned, err := x.serve(sent)
-	if err == nil && sent.verb != "get" {
+	if err == nil && sent.Verb != "get" {
 		x.judgeStored(sent, before)
 	}
 	return orNil(returned, err)

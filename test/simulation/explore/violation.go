@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // Violation is a rule that is broken, with a shortest sequence of steps to that.
@@ -83,7 +84,7 @@ func (x explored) describeStep(s step) string {
 	case opAct:
 		return "user: " + x.acts[s.a].name
 	case opControlPlane:
-		return "control plane: " + x.describeControlPlane(s)
+		return fmt.Sprintf("control plane: %s %s", model.Duty(s.b), x.describe(slot(s.a)))
 	case opDeliver:
 		e := x.events[s.a][x.controllers[s.controller].views[s.a].position]
 		return fmt.Sprintf("%sits cache gets %s %s", who, strings.ToLower(string(e.verb)), x.describe(e.object.slot))
@@ -99,7 +100,7 @@ func (x explored) describeStep(s step) string {
 		if outcome == Done && x.refuses(pending) {
 			outcome = x.refusing
 		}
-		return fmt.Sprintf("%s%s -> %s", who, pending.describe(x), outcome)
+		return fmt.Sprintf("%s%s -> %s", who, pending, outcome)
 	case opTime:
 		at, _ := x.nextTime(s.controller)
 		return fmt.Sprintf("%s passes", time.Duration(at-x.now))
@@ -110,17 +111,9 @@ func (x explored) describeStep(s step) string {
 	case opStart:
 		return fmt.Sprintf("%sstart, with caches of version %v", who, x.startVersions(s))
 	case opLate:
-		return "arrives late: " + x.late.describe(x)
+		return fmt.Sprintf("arrives late: %s", x.late)
 	}
 	return "?"
-}
-
-func (r *request) describe(x explored) string {
-	what := r.verb
-	if r.subresource != "" {
-		what += "-" + r.subresource
-	}
-	return what + " " + x.describe(r.slot)
 }
 
 // patience is how many steps of the system a repeated sequence may need to come to rest.
