@@ -175,8 +175,8 @@ func (c *comparison) replay(ctx context.Context, r *runner, n int) error {
 	return nil
 }
 
-// startCluster starts a cluster of an API server alone, with the CustomResourceDefinitions,
-// and returns its kubeconfig.
+// startCluster starts a cluster of an API server alone, with the CustomResourceDefinitions of the
+// module whose root the test runs in, and returns its kubeconfig.
 func startCluster(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv("DEVCLUSTER_BIN")
@@ -189,29 +189,10 @@ func startCluster(t *testing.T) string {
 			t.Errorf("Output of devcluster (%v):\n%s", err, cluster.Log)
 		}
 	})
-	if err := testcluster.InstallCRDs(t.Context(), program, cluster.Kubeconfig, moduleRoot(t)); err != nil {
+	if err := testcluster.InstallCRDs(t.Context(), program, cluster.Kubeconfig, "."); err != nil {
 		t.Fatal(err)
 	}
 	return cluster.Kubeconfig
-}
-
-// moduleRoot returns the folder of go.mod, in or above that of the test.
-func moduleRoot(t *testing.T) string {
-	t.Helper()
-	folder, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder
-		}
-		parent := filepath.Dir(folder)
-		if parent == folder {
-			t.Fatal("there is no go.mod in the folder of the test, or above it")
-		}
-		folder = parent
-	}
 }
 
 // pathWorlds have all acts and outcomes, and bounds far beyond those of an exploration.

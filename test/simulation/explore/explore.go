@@ -23,9 +23,6 @@ var (
 	memory  = flag.Uint64("explore.gigabytes", 7, "end the exploration of a world at so much memory")
 )
 
-// boundMet says that an exploration shows nothing.
-const boundMet = "a bound ended the exploration before it was complete"
-
 // Test explores each of the worlds, and fails if a rule is broken in one, or if a bound ends
 // an exploration before it is complete.
 func Test(t *testing.T, owner *footest.OwnerRow, create New) {
@@ -55,9 +52,10 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 			states, steps = states+result.States, steps+result.Steps
 			switch {
 			case result.Violation != nil:
+				fmt.Printf("explore: broken after %d steps: %s\n", len(result.Violation.path), result.Violation.Rules[0])
 				t.Error(result.Violation)
 			case !result.Complete:
-				t.Errorf("%s: %s", world.Name, boundMet)
+				t.Errorf("%s: a bound ended the exploration before it was complete, so that it shows nothing", world.Name)
 			}
 		})
 	}

@@ -226,41 +226,21 @@ func TestMutants(t *testing.T) {
 func check(t *testing.T, root string, m mutants.Mutant) {
 	t.Helper()
 	output := exploreMutant(t, root, cmp.Or(shownIn[m.Name], "medium"), m)
-	rule, steps := firstViolation(output)
+	broken := firstViolation.FindStringSubmatch(output)
 	switch {
-	case rule == "" && missed[m.Name] == "":
+	case broken == nil && missed[m.Name] == "":
 		t.Errorf("not found:\n%s", output)
-	case rule == "":
+	case broken == nil:
 		fmt.Printf("mutant: | %s | not found: %s |\n", m.Name, missed[m.Name])
 	case missed[m.Name] != "":
-		t.Errorf("found, although it is listed as one that is not: %s", rule)
+		t.Errorf("found, although it is listed as one that is not: %s", broken[2])
 	default:
-		fmt.Printf("mutant: | %s | %s steps: %s |\n", m.Name, steps, rule)
+		fmt.Printf("mutant: | %s | %s steps: %s |\n", m.Name, broken[1], broken[2])
 	}
 }
 
-var (
-	ruleOf = regexp.MustCompile(`(?m)^ +explore\.go:\d+: (.*)$`)
-	stepOf = regexp.MustCompile(`(?m)^ +(\d+)\. `)
-)
-
-// firstViolation returns the rule that an exploration found broken, and after how many
-// steps.
-func firstViolation(output string) (rule, steps string) {
-	found := ruleOf.FindStringSubmatchIndex(output)
-	if len(found) == 0 || strings.HasSuffix(output[found[2]:found[3]], boundMet) {
-		return "", ""
-	}
-	story := output[found[1]:]
-	if end := strings.Index(story, "--- FAIL"); end >= 0 {
-		story = story[:end]
-	}
-	all := stepOf.FindAllStringSubmatch(story, -1)
-	if len(all) == 0 {
-		return output[found[2]:found[3]], "0"
-	}
-	return output[found[2]:found[3]], all[len(all)-1][1]
-}
+// firstViolation finds what an exploration found broken, and after how many steps.
+var firstViolation = regexp.MustCompile(`(?m)^explore: broken after (\d+) steps: (.*)$`)
 
 // exploreMutant explores worlds with a mutant, up to the first violation.
 func exploreMutant(t *testing.T, root, worlds string, m mutants.Mutant) string {
