@@ -112,24 +112,8 @@ func (c *cluster) checkIdle() {
 	after := c.points[before:]
 	c.mu.Unlock()
 	if len(after) > 0 {
-		c.violationf("the calls do not end: %s", countPoints(after))
+		c.violationf("the calls do not end: %v", after)
 	}
-}
-
-// countPoints returns injection points with how often each was reached.
-func countPoints(points []injectionPoint) string {
-	counts := map[injectionPoint]int{}
-	for _, point := range points {
-		point.n = 0
-		counts[point]++
-	}
-	var texts []string
-	for point, times := range counts {
-		point.n = times
-		texts = append(texts, point.String()+" times")
-	}
-	slices.Sort(texts)
-	return strings.Join(texts, ", ")
 }
 
 // checkAgainst checks that objects equal those of the run without faults.

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
 	"example.com/sample-controller/test/simulation/wire"
 )
 
@@ -32,12 +31,9 @@ func (s server) Do(sent *wire.Request) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := model.Request{Verb: sent.Verb, Subresource: sent.Subresource, Kind: kind, Name: sent.Name, Sent: sent.Object}
-	r := &request{conn: s.conn, ctx: sent.Ctx, Request: asked}
+	r := &request{conn: s.conn, ctx: sent.Ctx, Request: sent.Request}
 	switch r.Action() {
-	case "get", "update", "update-status", "delete":
-	case "create":
-		r.Name = r.Object().GetName()
+	case "get", "create", "update", "update-status", "delete":
 	case "patch", "patch-status":
 		// The update that the patch amounts to. Its UID and resourceVersion keep it from being
 		// carried out on another object than the one that it was made from.

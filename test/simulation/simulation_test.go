@@ -39,7 +39,7 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 				pause(ctx, time.Minute)
 			}
 			return nil
-		}, "the calls do not end: list foos 6 times"},
+		}, "the calls do not end: [list foos "},
 		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
 		{"calls what is not simulated", once(deleteFoos), "the simulation has no deletecollection of foos"},
 		{"writes the Foo", once(scaleItsFoo), "changed fields of others in foos a"},

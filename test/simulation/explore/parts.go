@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
 	"example.com/sample-controller/test/simulation/wire"
 )
 
@@ -31,13 +30,12 @@ type server struct{ r *runner }
 
 // Do answers a call.
 func (s server) Do(sent *wire.Request) (runtime.Object, error) {
-	r := model.Request{Verb: sent.Verb, Subresource: sent.Subresource, Name: sent.Name, Sent: sent.Object}
-	r.Kind = footest.Served(sent.Resource)
-	switch {
-	case sent.Verb == "patch":
+	if sent.Kind == nil {
+		panic(footest.UnknownResource(sent.Resource, s.r.World.Name))
+	}
+	r := sent.Request
+	if r.Verb == "patch" {
 		r.Verb, r.Sent = "update", s.patched(sent)
-	case sent.Verb == "create":
-		r.Name = metaOf(sent.Object).GetName()
 	}
 	return s.r.call(s.r.located(r))
 }
@@ -46,9 +44,8 @@ func (s server) Do(sent *wire.Request) (runtime.Object, error) {
 // controller makes it from what it read in the same sync, and the UID and the
 // resourceVersion in it say so.
 func (s server) patched(sent *wire.Request) runtime.Object {
-	kind := footest.Served(sent.Resource)
 	for _, a := range slices.Backward(s.r.sync.answers[:s.r.sync.next]) {
-		if a.object == nil || !kind.Is(a.object) || metaOf(a.object).GetName() != sent.Name {
+		if a.object == nil || !sent.Kind.Is(a.object) || metaOf(a.object).GetName() != sent.Name {
 			continue
 		}
 		patched, err := footest.Patched(metaOf(a.object), sent.PatchType, sent.Patch)

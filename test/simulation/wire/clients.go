@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // Server answers the requests of the clientsets. An error that is no answer of an API
@@ -38,26 +40,18 @@ type Server interface {
 	Watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error)
 }
 
-// Request is a request as the API server reads it.
+// Request is a request as the API server reads it. Its verb may also be list, patch, or
+// deletecollection, and its kind is nil if the tests do not know the resource.
 type Request struct {
-	Ctx context.Context
-	// Verb is that of the API: get, list, create, update, patch, delete, or deletecollection.
-	Verb                        string
-	Resource, Name, Subresource string
-	// Object is what is sent, or nil. Of a patch it is nil: PatchType and Patch are sent.
-	Object    runtime.Object
+	model.Request
+
+	Ctx      context.Context
+	Resource string
+	// PatchType and Patch are what a patch sends.
 	PatchType types.PatchType
 	Patch     []byte
 
 	query url.Values
-}
-
-// DeleteOptions returns the options of a delete.
-func (r *Request) DeleteOptions() metav1.DeleteOptions {
-	if options, ok := r.Object.(*metav1.DeleteOptions); ok {
-		return *options
-	}
-	return metav1.DeleteOptions{}
 }
 
 // NewClients returns clientsets that send their requests to a server.
@@ -136,7 +130,7 @@ func (t transport) read(sent *http.Request) (*Request, error) {
 	}
 	path = append(path, "", "")
 	r.Resource, r.Name, r.Subresource = path[0], path[1], path[2]
-	r.Verb = r.verb(sent.Method)
+	r.Kind, r.Verb = footest.Served(r.Resource), r.verb(sent.Method)
 	if sent.Body == nil {
 		return r, nil
 	}
@@ -149,7 +143,10 @@ func (t transport) read(sent *http.Request) (*Request, error) {
 		r.PatchType, r.Patch = types.PatchType(sent.Header.Get("Content-Type")), body
 		return r, nil
 	}
-	r.Object = t.encoding.receive(body)
+	r.Sent = t.encoding.receive(body)
+	if r.Verb == "create" && r.Kind != nil {
+		r.Name = r.Object().GetName()
+	}
 	return r, nil
 }
 
