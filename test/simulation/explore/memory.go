@@ -156,18 +156,25 @@ func (r *remembered) clone(v reflect.Value) reflect.Value {
 			copied.Index(i).Set(r.clone(v.Index(i)))
 		}
 	case reflect.Struct:
-		for declared, field := range copied.Fields() {
-			switch field := readable(field); field.Kind() {
-			case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct:
-				field.Set(r.clone(field))
-			case reflect.Int:
-				if bound, isCount := failuresCaps[declared.Name]; isCount {
-					field.SetInt(min(field.Int(), bound))
-				}
-			}
-		}
+		r.cloneFields(copied)
+	default:
 	}
 	return copied
+}
+
+// cloneFields clones the fields of a copied struct in place, and bounds its counts of failures.
+func (r *remembered) cloneFields(copied reflect.Value) {
+	for declared, field := range copied.Fields() {
+		switch field := readable(field); field.Kind() {
+		case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct:
+			field.Set(r.clone(field))
+		case reflect.Int:
+			if bound, isCount := failuresCaps[declared.Name]; isCount {
+				field.SetInt(min(field.Int(), bound))
+			}
+		default:
+		}
+	}
 }
 
 // own returns the controller's own one of what a key refers to.
