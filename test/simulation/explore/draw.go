@@ -6,7 +6,9 @@ package explore
 
 import (
 	"fmt"
+	"os"
 	"strings"
+	"testing"
 )
 
 // colors are those of the steps, by who takes them, and legend says so.
@@ -17,6 +19,20 @@ var colors = map[op]string{
 
 const legend = "orange: users and others; green: control plane; blue: an event arrives; " +
 	"purple: the controller begins a sync; black: a call is answered; gray: time passes; red: crash and start"
+
+func writeGraph(t *testing.T, worlds []World, create New) {
+	t.Helper()
+	if len(worlds) != 1 {
+		t.Fatalf("-explore=%s names %d worlds: one can be drawn", *size, len(worlds))
+	}
+	graph, err := graphOf(worlds[0], create)
+	if err == nil {
+		err = os.WriteFile(*drawTo, []byte(graph), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // graphOf explores a small world, and returns all of its states and steps in Graphviz's language.
 func graphOf(w World, create New) (string, error) {

@@ -17,10 +17,11 @@ import (
 )
 
 var (
-	size    = flag.String("explore", "tiny", "which worlds to explore: tiny, small, medium, large, or part of a name")
-	minutes = flag.Int("explore.minutes", 0, "end the exploration of a world after so many minutes; 0 means never")
-	drawTo  = flag.String("explore.draw", "", "write the graph of the world of -explore to this file, for Graphviz, if it is a small one")
-	memory  = flag.Uint64("explore.gigabytes", 7, "end the exploration of a world at so much memory")
+	size     = flag.String("explore", "tiny", "which worlds to explore: tiny, small, medium, large, or part of a name")
+	minutes  = flag.Int("explore.minutes", 0, "end the exploration of a world after so many minutes; 0 means never")
+	drawTo   = flag.String("explore.draw", "", "write the graph of the world of -explore to this file, for Graphviz, if it is a small one")
+	repeated = flag.String("explore.steps", "", "repeat these steps of the world of -explore, as a violation prints them")
+	memory   = flag.Uint64("explore.gigabytes", 7, "end the exploration of a world at so much memory")
 )
 
 // Test explores each of the worlds, and fails if a rule is broken in one, or if a bound ends
@@ -29,21 +30,18 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 	t.Helper()
 	worlds := chosen(owner)
 	if *drawTo != "" {
-		if len(worlds) != 1 {
-			t.Fatalf("-explore=%s names %d worlds: one can be drawn", *size, len(worlds))
-		}
-		graph, err := graphOf(worlds[0], create)
-		if err == nil {
-			err = os.WriteFile(*drawTo, []byte(graph), 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		writeGraph(t, worlds, create)
 		return
 	}
 	states, steps, began := 0, 0, time.Now()
 	for _, world := range worlds {
 		t.Run(world.Name, func(t *testing.T) {
+			if *repeated != "" {
+				if err := repeat(world, create, *repeated); err != nil {
+					t.Error(err)
+				}
+				return
+			}
 			result, err := Run(world, create, Bounds{Time: time.Duration(*minutes) * time.Minute, Memory: *memory << 30})
 			if err != nil {
 				t.Fatal(err)

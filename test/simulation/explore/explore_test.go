@@ -77,10 +77,8 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 			if result.Violation == nil || !strings.Contains(result.Violation.Rules[0], tt.rule) {
 				t.Fatalf("got the violation %v, want %q", result.Violation, tt.rule)
 			}
-			steps := result.Violation.GoTest()
-			steps = steps[strings.LastIndex(steps, `, "`)+3 : strings.LastIndex(steps, `"`)]
-			if err := repeat(smallest, acting(tt.do), steps); err == nil {
-				t.Errorf("the sequence breaks no rule when it is repeated: %s", steps)
+			if err := repeat(smallest, acting(tt.do), result.Violation.steps()); err == nil {
+				t.Errorf("the sequence breaks no rule when it is repeated: %s", result.Violation)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A violation: the shortest sequence of steps to it, told moment by moment, and as a Go
-// test.
+// A violation: the shortest sequence of steps to it, told moment by moment, and its repetition.
 
 package explore
 
@@ -9,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,18 +22,19 @@ type Violation struct {
 	// Story tells the steps.
 	Story []string
 
-	world, owner string
-	path         []step
+	world string
+	path  []step
 }
 
 // String tells the story.
 func (v *Violation) String() string {
-	return fmt.Sprintf("%s\n  %s\n\nThe sequence as a test:\n\n%s\n", strings.Join(v.Rules, "\n"), strings.Join(v.Story, "\n  "), v.GoTest())
+	return fmt.Sprintf("%s\n  %s\n\nto repeat it: go test -run '^TestExplore$' . -args -explore=%q -explore.steps=%q\n",
+		strings.Join(v.Rules, "\n"), strings.Join(v.Story, "\n  "), v.world, v.steps())
 }
 
 // tell tells the steps by taking them again.
 func (v *Violation) tell(s *search) {
-	v.world, v.owner = s.Name, s.Owner.Kind.Kind
+	v.world = s.Name
 	current := s.first
 	v.Story = append(v.Story, "    "+explored{current, s.scene}.summary())
 	for i, by := range v.path {
@@ -119,32 +118,17 @@ func (x explored) describeStep(s step) string {
 // patience is how many steps of the system a repeated sequence may need to come to rest.
 const patience = 10_000
 
-// GoTest returns a test that repeats the sequence.
-func (v *Violation) GoTest() string {
+// steps returns the sequence, for the flag -explore.steps.
+func (v *Violation) steps() string {
 	var steps []string
 	for _, s := range v.path {
 		steps = append(steps, fmt.Sprintf("%d.%d.%d.%d", s.op, s.controller, s.a, s.b))
 	}
-	return fmt.Sprintf(`func TestCounterexample(t *testing.T) {
-	explore.Repeat(t, footest.%sOwner, newExplored, %q, %q)
-}`, v.owner, v.world, strings.Join(steps, " "))
+	return strings.Join(steps, " ")
 }
 
-// Repeat takes the steps of a sequence in a world, as GoTest prints them, and lets the
-// system come to rest. It fails if a rule is broken on the way or at rest.
-func Repeat(t *testing.T, owner *footest.OwnerRow, create New, world, steps string) {
-	t.Helper()
-	for _, w := range Large(owner) {
-		if w.Name == world {
-			if err := repeat(w, create, steps); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-	}
-	t.Fatalf("there is no world %q", world)
-}
-
+// repeat takes the steps of a sequence in a world, and lets the system come to rest. It returns an
+// error if a rule is broken on the way or at rest.
 func repeat(w World, create New, steps string) error {
 	s, err := newSearch(w, create, Bounds{Workers: 1})
 	if err != nil {
