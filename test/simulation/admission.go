@@ -22,42 +22,28 @@ import (
 // admission is a webhook or policy for the controllers' writes of children.
 type admission struct {
 	until time.Time
-	// refuse returns the error for a write. If it is nil, the owned fields are changed.
-	refuse func() error
+	// refusal is the answer to a write. If it is nil, the owned fields are changed.
+	refusal error
 }
 
 func (a admission) inForce() bool { return time.Now().Before(a.until) }
 
 // admissionFaults last until after the change of the next step.
 var admissionFaults = []fault{
-	admittedBy("webhook down from here", admission{refuse: func() error {
-		return apierrors.NewInternalError(errors.New(`failed calling webhook "deny.example.com": connection refused`))
-	}}),
-	admittedBy("429 with Retry-After from here", admission{refuse: func() error {
-		return apierrors.NewTooManyRequests("too many requests, please try again later", 3)
-	}}),
-	admittedBy("webhook denies with 409 from here", admission{refuse: denial(http.StatusConflict)}),
-	admittedBy("webhook denies with 404 from here", admission{refuse: denial(http.StatusNotFound)}),
-	admittedBy("owned fields changed from here", admission{}),
-}
-
-// denial returns the denial of a webhook with a code of its own: it has no reason.
-func denial(code int32) func() error {
-	return func() error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: code, Message: `admission webhook "deny.example.com" denied the request`,
-		}}
-	}
+	admittedBy("webhook down from here",
+		apierrors.NewInternalError(errors.New(`failed calling webhook "deny.example.com": connection refused`))),
+	admittedBy("429 with Retry-After from here", apierrors.NewTooManyRequests("too many requests, please try again later", 3)),
+	admittedBy("webhook denies with 409 from here", model.Denial(http.StatusConflict)),
+	admittedBy("webhook denies with 404 from here", model.Denial(http.StatusNotFound)),
+	admittedBy("owned fields changed from here", nil),
 }
 
 // admittedBy returns the fault that puts an admission in force, from this call on.
-func admittedBy(name string, a admission) fault {
+func admittedBy(name string, refusal error) fault {
 	return fault{name: name, call: func(r *request) (footest.Object, error) {
 		c := r.conn.cluster
-		a := a
-		a.until = time.Now().Add(longDelay)
 		c.mu.Lock()
-		c.admissions = append(c.admissions, a)
+		c.admissions = append(c.admissions, admission{time.Now().Add(longDelay), refusal})
 		c.mu.Unlock()
 		// The end of a policy causes no event. A user touches the children, so that the
 		// controller notices.
@@ -78,8 +64,8 @@ func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
 	for _, a := range c.admissions {
 		switch {
 		case !a.inForce():
-		case a.refuse != nil:
-			return nil, a.refuse()
+		case a.refusal != nil:
+			return nil, a.refusal
 		default:
 			mutates = true
 		}
@@ -100,7 +86,7 @@ func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
 func (c *cluster) mutatesWrites() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.admissions, func(a admission) bool { return a.refuse == nil && a.inForce() })
+	return slices.ContainsFunc(c.admissions, func(a admission) bool { return a.refusal == nil && a.inForce() })
 }
 
 // touchChildren sets and removes an annotation of each child, which changes its version,

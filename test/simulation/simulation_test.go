@@ -154,9 +154,9 @@ func TestAdmissionsAreInForceTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t.Name(), footest.FooOwner, once(nil), noFault)
 		defer c.end()
-		refuse := func() error { return apierrors.NewTooManyRequests("", 1) }
+		refusal := apierrors.NewTooManyRequests("", 1)
 		now := time.Now()
-		c.admissions = []admission{{until: now.Add(2 * time.Second)}, {until: now.Add(time.Second), refuse: refuse}}
+		c.admissions = []admission{{until: now.Add(2 * time.Second)}, {until: now.Add(time.Second), refusal: refusal}}
 		for _, want := range []struct{ refuses, mutates bool }{{true, true}, {false, true}, {false, false}} {
 			if _, err := c.admit(footest.Primary.ForeignNamed("web")); (err != nil) != want.refuses || c.mutatesWrites() != want.mutates {
 				t.Errorf("after %s the error is %v, and whether writes are mutated is %v", time.Since(now), err, c.mutatesWrites())

@@ -13,8 +13,9 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"example.com/sample-controller/test/simulation/model"
 )
 
 // op is a kind of step.
@@ -343,10 +344,7 @@ func (x explored) refuses(sent *request) bool {
 // refusal returns the answer to a write that is refused.
 func (x explored) refusal(sent *request, how Outcome) error {
 	if code := outcomes[how].code; code != 0 {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: code,
-			Message: fmt.Sprintf(`admission webhook "names.example.com" denied the request: %d`, code),
-		}}
+		return model.Denial(code)
 	}
 	return apierrors.NewForbidden(x.kindOf(sent.slot).Resource.GroupResource(), x.names[sent.slot].name, errors.New("a policy is against it"))
 }

@@ -7,6 +7,7 @@ package model
 import (
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -64,6 +65,15 @@ func (r Request) DeleteOptions() metav1.DeleteOptions {
 		return *options
 	}
 	return metav1.DeleteOptions{}
+}
+
+// Denial returns the answer of an API server whose webhook denies a request with a code of its own: it
+// has no reason.
+func Denial(code int32) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code,
+		Message: fmt.Sprintf(`admission webhook "names.example.com" denied the request: %d`, code),
+	}}
 }
 
 func copyOf(object footest.Object) footest.Object {
