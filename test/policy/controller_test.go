@@ -20,10 +20,6 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// full is the seed of the children in which all fields are set. That of a workload has
-// the container nginx.
-const full = 0
-
 // Nothing of a new child may be other than the controller makes it. The test sets each
 // field that the kind has, one at a time.
 func TestAThiefCreatesOnlyWhatFoosAskFor(t *testing.T) {
@@ -35,7 +31,7 @@ func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 	desired := stored[object](t, r.Desired(foo, r.seenBy(foo)))
 	fields, asked := fieldsOf(t, desired), r.pattern(t)
 	tried := 0
-	walk(fieldsOf(t, r.random(t, foo, full, 0)), nil, func(at path, value any) {
+	walk(fieldsOf(t, r.random(t, foo, full)), nil, func(at path, value any) {
 		if another(value) == nil || isSystems(at) {
 			return
 		}
@@ -59,7 +55,7 @@ func TestAThiefChangesOnlyOwnedFields(t *testing.T) {
 
 func (r *row) testFieldsOfChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
-	child := r.random(t, foo, full, 0)
+	child := r.random(t, foo, full)
 	r.SetOwned(child, foo, r.seenBy(foo))
 	child, _ = r.read(t, fieldsOf(t, child)) // without what no client can send
 	fields := fieldsOf(t, child)
@@ -135,20 +131,21 @@ func (r *row) testAttempts(t *testing.T, s *server) {
 	create := func(sent object) error { return s.create(t, sent) }
 	update := func(sent object) error { return s.update(t, own, sent) }
 	adopt := func(sent object) error { return s.update(t, nobodys, sent) }
-	try(t, "create", anyCreates, object(desired), create)
-	try(t, "create", r.creates, object(desired), create)
-	try(t, "update", anyUpdates, own, update)
-	try(t, "update", r.updates, own, update)
-	try(t, "adopt", anyAdoptions, object(adopted), adopt)
-	try(t, "adopt", r.adoptions, object(adopted), adopt)
+	r.try(t, "create", anyCreates, object(desired), create)
+	r.try(t, "create", r.creates, object(desired), create)
+	r.try(t, "update", anyUpdates, own, update)
+	r.try(t, "update", r.updates, own, update)
+	r.try(t, "adopt", anyAdoptions, object(adopted), adopt)
+	r.try(t, "adopt", r.adoptions, object(adopted), adopt)
 }
 
 // try makes attempts, each of which changes a copy of what the controller would write.
-func try(t *testing.T, verb string, attempts []attempt[object], from object, write func(sent object) error) {
+func (r *row) try(t *testing.T, verb string, attempts []attempt[object], from object, write func(sent object) error) {
 	t.Helper()
 	for _, a := range attempts {
 		sent := from.DeepCopyObject().(object)
 		a.change(sent)
+		a.refusal = inWordsOf(r.owner(), a.refusal)
 		a.check(t, verb, write(sent))
 	}
 }
@@ -216,7 +213,7 @@ func (r *row) testUpdates(t *testing.T, s *server, change func(object)) {
 	updates := 0
 	for seed := range uint64(100) {
 		for _, foo := range r.wanting() {
-			child := r.random(t, foo, seed, .5)
+			child := r.random(t, foo, seed)
 			change(child)
 			update := r.DesiredUpdate(child, foo, r.seenBy(foo))
 			if update == nil {
@@ -281,7 +278,7 @@ func (r *row) testDeletes(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	own, nobodys, anothers := r.own(t, foo), r.own(t, foo), r.own(t, foo)
 	r.orphan(nobodys, foo)
-	anothers.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "other.example.com/v1", Kind: "Foo", Name: "foo", UID: "uid-foo", Controller: new(true)}})
+	anothers.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "other.example.com/v1", Kind: r.OwnerKind.Kind, Name: "foo", UID: "uid-foo", Controller: new(true)}})
 	if err := s.delete(t, own, metav1.DeletePropagationBackground); err != nil {
 		t.Errorf("the child of a Foo: %v", err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/plan"
@@ -182,37 +181,20 @@ func addContainer(d *appsv1.Deployment) {
 
 var shell = []string{"sh", "-c", "true"}
 
-// containerWrites change the container nginx.
+// containerWrites change the container nginx. That no other field of it may be set is a case
+// of the tests of each field.
 var containerWrites = []attempt[*appsv1.Deployment]{
 	{"another image", func(d *appsv1.Deployment) { nginxOf(d).Image = "busybox:latest" }, onlyNginx},
 	{"another tag", func(d *appsv1.Deployment) { nginxOf(d).Image = "nginx:1" }, onlyNginx},
 	{"an image of that name from elsewhere", func(d *appsv1.Deployment) { nginxOf(d).Image = "evil.example.com/nginx:latest" }, onlyNginx},
 	{"a command", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
-	{"arguments", func(d *appsv1.Deployment) { nginxOf(d).Args = shell }, onlyItsImage},
-	{"a command after the start", func(d *appsv1.Deployment) {
-		nginxOf(d).Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: shell}}}
-	}, onlyItsImage},
-	{"a command as a probe", func(d *appsv1.Deployment) {
-		nginxOf(d).LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: shell}}}
-	}, onlyItsImage},
-	{"a variable", func(d *appsv1.Deployment) { nginxOf(d).Env = []corev1.EnvVar{{Name: "LD_PRELOAD", Value: "/x"}} }, onlyItsImage},
-	{"variables from a Secret", func(d *appsv1.Deployment) {
-		nginxOf(d).EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "loot"}}}}
-	}, onlyItsImage},
-	{"a port of the node", func(d *appsv1.Deployment) {
-		nginxOf(d).Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
-	}, onlyItsImage},
 	{"privileges", func(d *appsv1.Deployment) {
 		nginxOf(d).SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
 	}, onlyItsImage},
-	{"a whole node's memory", func(d *appsv1.Deployment) {
-		nginxOf(d).Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ti")}
-	}, onlyItsImage},
-	{"a terminal", func(d *appsv1.Deployment) { nginxOf(d).TTY = true }, onlyItsImage},
 	{"an image that is never pulled", func(d *appsv1.Deployment) { nginxOf(d).ImagePullPolicy = corev1.PullNever }, onlyItsImage},
 }
 
-// podWrites change the Pod.
+// podWrites change the Pod, as containerWrites do the container.
 func podWrites(refusal string) []attempt[*appsv1.Deployment] {
 	return []attempt[*appsv1.Deployment]{
 		{"a Secret", func(d *appsv1.Deployment) {
@@ -222,23 +204,6 @@ func podWrites(refusal string) []attempt[*appsv1.Deployment] {
 		{"an init container", func(d *appsv1.Deployment) {
 			podOf(d).InitContainers = []corev1.Container{{Name: "init", Image: shippedImage}}
 		}, refusal},
-		{"an account", func(d *appsv1.Deployment) { podOf(d).ServiceAccountName = "admin" }, refusal},
-		{"a token", func(d *appsv1.Deployment) { podOf(d).AutomountServiceAccountToken = new(true) }, refusal},
 		{"the node's network", func(d *appsv1.Deployment) { podOf(d).HostNetwork = true }, refusal},
-		{"the node's processes", func(d *appsv1.Deployment) { podOf(d).HostPID = true }, refusal},
-		{"a user", func(d *appsv1.Deployment) {
-			podOf(d).SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
-		}, refusal},
-		{"a node", func(d *appsv1.Deployment) { podOf(d).NodeName = "node-1" }, refusal},
-		{"a place on each node", func(d *appsv1.Deployment) {
-			podOf(d).Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-		}, refusal},
-		{"a priority", func(d *appsv1.Deployment) { podOf(d).PriorityClassName = "system-node-critical" }, refusal},
-		{"another runtime", func(d *appsv1.Deployment) { podOf(d).RuntimeClassName = new("trusted") }, refusal},
-		{"credentials for images", func(d *appsv1.Deployment) { podOf(d).ImagePullSecrets = []corev1.LocalObjectReference{{Name: "loot"}} }, refusal},
-		{"names of hosts", func(d *appsv1.Deployment) {
-			podOf(d).HostAliases = []corev1.HostAlias{{IP: "127.0.0.1", Hostnames: []string{"x"}}}
-		}, refusal},
-		{"Pods that never end", func(d *appsv1.Deployment) { podOf(d).TerminationGracePeriodSeconds = new(int64(86400)) }, refusal},
 	}
 }

@@ -6,7 +6,6 @@
 package policy
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,15 +16,11 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/randfill"
 
 	"example.com/sample-controller/internal/plan"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -144,70 +139,19 @@ func (r *row) ownedPart(t *testing.T) *part {
 		seen := r.seenBy(foo)
 		asked := fieldsOf(t, stored[object](t, r.Desired(foo, seen)))
 		for seed := range uint64(200) {
-			child := r.random(t, foo, seed, .5)
+			child := r.random(t, foo, seed)
 			after := child.DeepCopyObject().(object)
 			r.SetOwned(after, foo, seen)
 			owned.observe(reflect.TypeOf(child), fieldsOf(t, child), fieldsOf(t, stored(t, after)), asked)
 		}
 	}
-	owned.loosen(r.pattern(t))
+	owned.settle(r.pattern(t))
 	r.owned = owned
 	return owned
 }
 
-// generatedFor are rows for which no policy is shipped.
-func generatedFor() []*row {
-	foos := plan.Foos(shippedImage)
-	return []*row{
-		{ChildKind: foos.Children[0], plausible: deployments.plausible, others: deployments.others},
-		{ChildKind: serviceRow().Of(foos)},
-		{ChildKind: configMapRow().Of(foos), updates: anyType([]attempt[*corev1.ConfigMap]{
-			{"a file of others", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"other": {1}} }, "may change only server.name in the binaryData"},
-			{"a file in the way", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"server.name": {1}} }, "may set the binaryData.server.name"},
-			{"a text of others", func(config *corev1.ConfigMap) { config.Data["other"] = "x" }, "in the data"},
-		}...)},
-	}
-}
-
-// serviceRow owns a map, and a field of each element of a list.
-func serviceRow() plan.Row[*samplev1alpha1.Foo, *corev1.Service] {
-	return plan.Row[*samplev1alpha1.Foo, *corev1.Service]{
-		Kind:  "Service",
-		Name:  func(foo *samplev1alpha1.Foo) string { return foo.Name },
-		Empty: func() *corev1.Service { return &corev1.Service{} },
-		New:   func(*samplev1alpha1.Foo) *corev1.Service { return &corev1.Service{} },
-		SetOwned: func(service *corev1.Service, foo *samplev1alpha1.Foo, _ plan.Seen) {
-			service.Spec.Selector = map[string]string{"app": "nginx", "controller": foo.Name}
-			if len(service.Spec.Ports) != 1 {
-				service.Spec.Ports = []corev1.ServicePort{{Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString("web")}}
-			}
-			service.Spec.Ports[0].Port = 80
-		},
-	}
-}
-
-// configMapRow owns three keys of a map: one is the same for all Foos, one has the Foo's
-// name in it, and one depends on the spec. It removes a key from another map.
-func configMapRow() plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap] {
-	return plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
-		Kind:  "ConfigMap",
-		Name:  func(foo *samplev1alpha1.Foo) string { return foo.Name },
-		Empty: func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
-		New:   func(*samplev1alpha1.Foo) *corev1.ConfigMap { return &corev1.ConfigMap{Immutable: new(false)} },
-		SetOwned: func(config *corev1.ConfigMap, foo *samplev1alpha1.Foo, _ plan.Seen) {
-			if config.Data == nil {
-				config.Data = map[string]string{}
-			}
-			config.Data["mode"] = "it's \"plain\"\n"
-			config.Data["server.name"] = "web." + foo.Name + ".example.com"
-			config.Data["deployment"] = foo.Spec.DeploymentName
-			delete(config.BinaryData, "server.name") // a key can't be in both
-		},
-	}
-}
-
 func TestGeneratedPolicies(t *testing.T) {
-	for _, k := range generatedFor() {
+	for _, k := range rowsWithoutPolicy() {
 		t.Run(k.Kind, func(t *testing.T) {
 			t.Parallel()
 			text := k.policy(t)
@@ -222,6 +166,7 @@ func TestGeneratedPolicies(t *testing.T) {
 			for what, test := range map[string]func(t *testing.T, s *server){
 				"creates": k.testCreates, "repairs": k.testRepairs, "adoptions": k.testAdoptions, "deletes": k.testDeletes,
 				"fields of new children": k.testFieldsOfNewChildren, "fields of children": k.testFieldsOfChildren, "attempts": k.testAttempts,
+				"marks": func(t *testing.T, _ *server) { k.testMarks(t, "the policy", text) },
 			} {
 				t.Run(what, func(t *testing.T) { test(t, s) })
 			}
@@ -232,42 +177,11 @@ func TestGeneratedPolicies(t *testing.T) {
 	}
 }
 
-// ownedBy returns a Foo's child as one of a kind.
-func ownedBy(owner *footest.OwnerRow, child object) object {
-	if child == nil || owner == footest.FooOwner {
-		return child
-	}
-	child = child.DeepCopyObject().(object)
-	refs := child.GetOwnerReferences()
-	for i := range refs {
-		refs[i].Kind = inWordsOf(owner, refs[i].Kind)
-	}
-	child.SetOwnerReferences(refs)
-	return child
-}
-
-// ofFoos returns an answer about a kind as one about Foos.
-func ofFoos(owner *footest.OwnerRow, answer error) error {
-	if answer == nil || owner == footest.FooOwner {
-		return answer
-	}
-	return errors.New(strings.ReplaceAll(answer.Error(), owner.Kind.Kind, footest.FooKind.Kind))
-}
-
 // A refusal is in the words of the kind.
-func TestOtherOwnersAreTranslated(t *testing.T) {
+func TestRefusalsAreInWordsOfTheKind(t *testing.T) {
 	other := &footest.OwnerRow{Kind: &footest.Kind{}}
 	other.Kind.Kind, other.Resource.Resource = "HTTPMouse", "httpmice"
-	child := &metav1.PartialObjectMetadata{}
-	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef("Foo", "foo"), ownerRef("ConfigMap", "other")})
-	refs := ownedBy(other, child).GetOwnerReferences()
-	if refs[0].Kind != "HTTPMouse" || refs[1].Kind != "ConfigMap" || child.OwnerReferences[0].Kind != "Foo" {
-		t.Errorf("the owners are %v, of the Foo's child %v", refs, child.OwnerReferences)
-	}
 	if got := inWordsOf(other, "Foos, wasAFoos, a Foo"); got != "HTTPMice, wasAFoos, a HTTPMouse" {
 		t.Errorf("the text is %q", got)
-	}
-	if got := ofFoos(other, errors.New("only for a HTTPMouse")); got.Error() != "only for a Foo" {
-		t.Errorf("the answer is %q", got)
 	}
 }

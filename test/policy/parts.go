@@ -18,16 +18,21 @@ type part struct {
 	// whole is set if it replaces or removes the value, and free if a policy can't know by
 	// which one. loose is set if it does not know a part of that.
 	whole, free, loose bool
+	// null is set if a list without elements may be null, as that of a field that is
+	// required is.
+	null bool
 	// fields are those of an object or a map that it changes.
 	fields map[string]*part
 	// gone is set if it removes keys of a map, and stays if others stay in the map.
 	gone, stays bool
-	// each is what it changes in any element of a list, and named in those of some names,
-	// which it adds if they are missing.
-	each  *part
+	// each is what it changes in any element of a list. replaced is set if it also replaces
+	// a list of another length by that of a new child, and resized if by something else.
+	each              *part
+	replaced, resized bool
+	// named is what it changes in the elements of some names, which it adds if they are
+	// missing. moved is set if it changes more of the list than that.
 	named map[string]*part
-	// replaced is set if it also replaces the list by that of a new child.
-	replaced bool
+	moved bool
 }
 
 // observe adds how SetOwned has changed a value of a type. asked is the value in a new
@@ -58,37 +63,48 @@ func (p *part) observeFields(of reflect.Type, before, after, asked map[string]an
 		if reflect.DeepEqual(before[key], after[key]) {
 			continue
 		}
-		p.field(key).observe(typeOfField(of, key), before[key], after[key], asked[key])
+		inner := p.field(key)
+		inner.null = inner.null || isNull(before, key) || isNull(after, key)
+		inner.observe(typeOfField(of, key), before[key], after[key], asked[key])
 	}
 }
 
+// observeElements adds how a list has changed in both ways, of which settle chooses one.
 func (p *part) observeElements(of reflect.Type, before, after, asked []any) {
 	inner := typeOfField(of, "")
+	p.observeNamed(inner, before, after, asked)
+	if len(before) != len(after) {
+		p.replaced = true
+		p.resized = p.resized || !reflect.DeepEqual(after, asked)
+		return
+	}
+	if p.each == nil {
+		p.each = &part{}
+	}
+	for i := range after {
+		p.each.observe(inner, before[i], after[i], at(asked, i))
+	}
+}
+
+func (p *part) observeNamed(inner reflect.Type, before, after, asked []any) {
 	known := map[string]any{}
 	for _, element := range asked {
 		known[nameIn(element)] = element
 	}
 	delete(known, "")
 	for i, element := range after {
-		name := nameIn(element)
-		_, isKnown := known[name]
+		wanted, isKnown := known[nameIn(element)]
+		was := at(before, i)
 		switch {
-		case i < len(before) && nameIn(before[i]) != name, i >= len(before) && !isKnown, len(after) < len(before):
-			p.replaced = true
-			p.whole = p.whole || !reflect.DeepEqual(after, asked)
-			return
-		case isKnown && i >= len(before):
-			p.element(name)
-		case isKnown:
-			p.element(name).observe(inner, before[i], element, known[name])
-		case !reflect.DeepEqual(before[i], element):
-			if p.each == nil {
-				p.each = &part{}
-			}
-			p.each.observe(inner, before[i], element, at(asked, i))
+		case i >= len(before) && isKnown:
+			p.element(nameIn(element))
+		case isKnown && nameIn(was) == nameIn(element):
+			p.element(nameIn(element)).observe(inner, was, element, wanted)
+		default:
+			p.moved = p.moved || !reflect.DeepEqual(was, element)
 		}
 	}
-	p.replaced = p.replaced || len(after) == 0
+	p.moved = p.moved || len(after) < len(before)
 }
 
 func (p *part) field(key string) *part {
@@ -111,32 +127,42 @@ func (p *part) element(name string) *part {
 	return p.named[name]
 }
 
-// loosen marks what a policy can't know, by the pattern of a new child.
-func (p *part) loosen(asked *pattern) {
-	if asked == nil {
-		return
+// settle decides what the observations mean, and marks what a policy can't know, by the
+// pattern of a new child.
+func (p *part) settle(asked *pattern) {
+	switch {
+	case p.each == nil && p.named == nil && !p.replaced: // no list
+	case p.named != nil && !p.moved:
+		p.each, p.replaced = nil, false
+	case p.each == nil || p.resized:
+		p.whole = true
+	default:
+		p.named = nil
 	}
-	p.free, p.loose = p.free || asked.free, asked.hasFree()
+	if asked == nil {
+		asked = &pattern{}
+	} else {
+		p.free, p.loose = p.free || asked.free, asked.hasFree()
+	}
 	for key, inner := range p.fields {
-		inner.loosen(asked.fields[key])
+		inner.settle(asked.fields[key])
 	}
 	for name, inner := range p.named {
-		for _, item := range asked.items {
-			if item.fields["name"] != nil && item.fields["name"].text == quote(name) {
-				inner.loosen(item)
-			}
-		}
+		inner.settle(asked.itemNamed(name))
 	}
-	if p.each != nil && len(asked.items) > 0 {
-		p.each.loosen(asked.items[0])
+	if p.each != nil {
+		inner := (*pattern)(nil)
+		if len(asked.items) > 0 {
+			inner = asked.items[0]
+		}
+		p.each.settle(inner)
 	}
 }
 
-// isWhole reports whether nothing smaller than the value is owned. It is so for a list,
-// too, if it is changed in more than one way.
+// isWhole reports whether nothing smaller than the value is owned.
 func (p *part) isWhole() bool {
 	// If no key of others stays in a map, it is replaced.
-	return p.whole || p.gone && !p.stays || p.fields == nil && p.each == nil && p.named == nil || p.named != nil && (p.each != nil || p.replaced) || p.each != nil && p.each.isWhole()
+	return p.whole || p.gone && !p.stays || p.fields == nil && p.each == nil && p.named == nil || p.each != nil && p.each.isWhole()
 }
 
 // names returns the owned fields within a value, such as spec.replicas,
@@ -248,6 +274,11 @@ func fieldsIn(value any) map[string]any {
 func elementsIn(value any) []any {
 	elements, _ := value.([]any)
 	return elements
+}
+
+func isNull(fields map[string]any, key string) bool {
+	value, found := fields[key]
+	return found && value == nil
 }
 
 func nameIn(element any) string {

@@ -213,6 +213,16 @@ func (p *pattern) hasFree() bool {
 	return slices.ContainsFunc(p.items, (*pattern).hasFree)
 }
 
+// itemNamed returns the element of a list with a name, or nil.
+func (p *pattern) itemNamed(name string) *pattern {
+	for _, item := range p.items {
+		if item.fields["name"] != nil && item.fields["name"].text == quote(name) {
+			return item
+		}
+	}
+	return nil
+}
+
 // isFreeAt reports whether the value at a path is free, or is within one.
 func (p *pattern) isFreeAt(at path) bool {
 	if p == nil || p.free || len(at) == 0 {

@@ -31,7 +31,11 @@ const othersFields = "'apiVersion', 'kind', 'metadata', 'status'"
 // write writes the rules for a kind whose new children have a pattern, and of which a row
 // owns a part.
 func (r *rules) write(asked *pattern, owned *part) {
-	r.variable("asked", owned.list(""), asked.expression("dyn(object)", "      "),
+	expression := asked.expression("dyn(object)", "      ")
+	set := slices.DeleteFunc(owned.list(""), func(field string) bool { // the others are cleared
+		return !strings.Contains(expression, field[strings.LastIndex(field, ".")+1:])
+	})
+	r.variable("asked", set, expression,
 		"The "+r.kind+" that a Foo asks for, with the API server's defaults. What is not the same for all",
 		"Foos, and what the API server chooses, is as in the object: a policy can't know it.")
 	r.validation(nil, "request.operation != 'CREATE' ||\n"+
@@ -68,8 +72,8 @@ func (r *rules) object(owned *part, path []string, now, before string) {
 			r.object(inner, at, "variables."+name, "variables."+name+"Before")
 		default:
 			name := variable(at)
-			r.variable(name, nil, now+optional(key)+".orValue([])")
-			r.variable(name+"Before", nil, before+optional(key)+".orValue([])")
+			r.variable(name, nil, inner.elementsAt(now+optional(key)))
+			r.variable(name+"Before", nil, inner.elementsAt(before+optional(key)))
 			r.elements(inner, at, "variables."+name, "variables."+name+"Before")
 		}
 	}
@@ -80,30 +84,48 @@ func (r *rules) elements(owned *part, path []string, now, before string) {
 	asked, at := now+"Asked", strings.Join(path, ".")
 	r.variable(variable(path)+"Asked", nil, askedAt(path)+".orValue([])")
 	if owned.each != nil {
-		rule := fmt.Sprintf("(%s.size() == %s.size() &&\n       %[1]s.all(e, %[2]s.exists(b,\n         %s)))", now, before, same(owned.each, "e", "b", asked+"[?0]"))
-		if owned.replaced {
-			rule = now + " == " + asked + " ||\n      " + rule
-		}
-		r.validation(owned.list(at), "request.operation != 'UPDATE' ||\n      "+rule, "may change the "+at+" of "+r.aKind+" only as a Foo asks for it")
+		r.validation(owned.list(at), "request.operation != 'UPDATE' ||\n      "+sameEach(owned, now, before, asked),
+			"may change the "+at+" of "+r.aKind+" only as a Foo asks for it")
 		return
 	}
 	names := slices.Sorted(maps.Keys(owned.named))
-	isOther := "e.?name.orValue('') in [" + quoted(names) + "]"
-	r.validation(nil, fmt.Sprintf("request.operation != 'UPDATE' ||\n      (%s.all(e, %s || e in %s) &&\n       %[3]s.all(e, %[2]s || e in %[1]s))", now, isOther, before),
+	r.validation(nil, "request.operation != 'UPDATE' ||\n      "+sameOthers(names, now, before),
 		"may change only "+enumerate(names)+" in the "+at+" of "+r.aKind)
 	for _, name := range names {
 		inner := owned.named[name]
-		is := func(element string) string { return element + ".?name.orValue('') == " + quote(name) }
-		made := fmt.Sprintf("%s.filter(a, %s)", asked, is("a"))
-		// One is required: nobody may remove it, or add another one of the name. One that is
-		// added may lack what a child of its own gives it.
-		r.validation(inner.list(at+"["+name+"]"), "request.operation != 'UPDATE' ||\n      ("+
-			now+".exists_one(e, "+is("e")+") &&\n       "+
-			now+".filter(e, "+is("e")+").all(e,\n         "+before+".exists(b, "+is("b")+")\n"+
-			"         ? "+before+".exists(b, "+is("b")+" &&\n         "+same(inner, "e", "b", made+"[?0]")+")\n"+
-			"         : "+made+".exists(a, e.all(k, k in a && e[k] == a[k]))))",
+		r.validation(inner.list(at+"["+name+"]"), "request.operation != 'UPDATE' ||\n      "+sameNamed(inner, name, now, before, asked),
 			"may change the "+name+" in the "+at+" of "+r.aKind+" only as a Foo asks for it")
 	}
+}
+
+// sameEach writes that each element of a list is one of before, except for what is owned.
+// Within an element, e and b are those of an inner list.
+func sameEach(owned *part, now, before, asked string) string {
+	isAsked := "false"
+	if owned.replaced {
+		isAsked = now + " == " + asked
+	}
+	return fmt.Sprintf("(%s.size() == %s.size()\n       ? %[1]s.all(e, %[2]s.exists(b,\n         %s))\n       : %s)",
+		now, before, same(owned.each, "e", "b", asked+"[?0]"), isAsked)
+}
+
+// sameOthers writes that all elements but those of some names are unchanged.
+func sameOthers(names []string, now, before string) string {
+	isOther := "e.?name.orValue('') in [" + quoted(names) + "]"
+	return fmt.Sprintf("(%s.all(e, %s || e in %s) &&\n       %[3]s.all(e, %[2]s || e in %[1]s))", now, isOther, before)
+}
+
+// sameNamed writes that the element of a name is unchanged except for what is owned. One is
+// required: nobody may remove it, or add another one of the name. One that is added may lack
+// what a child of its own gives it.
+func sameNamed(owned *part, name, now, before, asked string) string {
+	is := func(element string) string { return element + ".?name.orValue('') == " + quote(name) }
+	made := fmt.Sprintf("%s.filter(a, %s)", asked, is("a"))
+	return "(" +
+		now + ".exists_one(e, " + is("e") + ") &&\n       " +
+		now + ".filter(e, " + is("e") + ").all(e,\n         " + before + ".exists(b, " + is("b") + ")\n" +
+		"         ? " + before + ".exists(b, " + is("b") + " &&\n         " + same(owned, "e", "b", made+"[?0]") + ")\n" +
+		"         : " + made + ".exists(a, e.all(k, k in a && e[k] == a[k]))))"
 }
 
 // same writes that an object or map is unchanged except for what is owned, and that this
@@ -116,15 +138,33 @@ func same(owned *part, now, before, asked string) string {
 	conditions := []string{unchanged(quoted(keys), now, before)}
 	for _, key := range keys {
 		inner := owned.fields[key]
+		now, before, asked := now+optional(key), before+optional(key), asked+optional(key)
 		switch {
 		case inner.isWhole() && inner.free:
-		case inner.fields != nil && !inner.isWhole():
-			conditions = append(conditions, same(inner, now+optional(key)+".orValue({})", before+optional(key)+".orValue({})", asked+optional(key)))
+		case inner.isWhole():
+			conditions = append(conditions, isAsked(now, before, asked))
+		case inner.fields != nil:
+			conditions = append(conditions, same(inner, now+".orValue({})", before+".orValue({})", asked))
+		case inner.each != nil:
+			conditions = append(conditions, sameEach(inner, inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"))
 		default:
-			conditions = append(conditions, isAsked(now+optional(key), before+optional(key), asked+optional(key)))
+			now, before, asked := inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"
+			names := slices.Sorted(maps.Keys(inner.named))
+			conditions = append(conditions, sameOthers(names, now, before))
+			for _, name := range names {
+				conditions = append(conditions, sameNamed(inner.named[name], name, now, before, asked))
+			}
 		}
 	}
 	return strings.Join(conditions, " &&\n       ")
+}
+
+// elementsAt writes a list, from an expression for its optional value.
+func (p *part) elementsAt(list string) string {
+	if p.null {
+		return "optional.ofNonZeroValue(" + list + ".orValue([])).orValue([])"
+	}
+	return list + ".orValue([])"
 }
 
 // unchanged writes that all fields except free ones are unchanged.

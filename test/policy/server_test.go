@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The API server of the tests: its admission plugin with the shipped policies; rules about
-// keys and metadata.
+// The API server of the tests: its admission plugin with the shipped policies; attempts
+// that are the same for each kind.
 
 package policy
 
@@ -10,11 +10,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -25,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -188,11 +184,9 @@ func (s *server) judge(t *testing.T, operation admission.Operation, sent, stored
 		of = stored
 	}
 	kind := kindOf(t, of)
-	owner := ownerOf(resourceOf(kind))
-	sent, stored = ownedBy(owner, sent), ownedBy(owner, stored)
-	return ofFoos(owner, s.plugin.Validate(t.Context(), admission.NewAttributesRecord(internal(t, sent), internal(t, stored), kind,
+	return s.plugin.Validate(t.Context(), admission.NewAttributesRecord(internal(t, sent), internal(t, stored), kind,
 		of.GetNamespace(), of.GetName(), resourceOf(kind), "", operation, options, false, s.account),
-		admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme)))
+		admission.NewObjectInterfacesFromScheme(legacyscheme.Scheme))
 }
 
 // internal returns an object with the API server's defaults, as its internal version.
@@ -234,52 +228,6 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(fmt.Errorf("the test: %w", err))
-	}
-}
-
-// keysIn returns the keys of the maps in a value, and the names of its fields.
-func keysIn(value any) sets.Set[string] {
-	keys := sets.New[string]()
-	for key, inner := range fieldsIn(value) {
-		keys = keys.Union(keysIn(inner)).Insert(key)
-	}
-	for _, element := range elementsIn(value) {
-		keys = keys.Union(keysIn(element))
-	}
-	return keys
-}
-
-// shareKeys adds a key to half of the maps in an object that have any, but not to labels
-// and annotations: a row may do something to a key that a new child has elsewhere, such as
-// remove it from another map.
-func shareKeys(value reflect.Value, keys sets.Set[string], random *rand.Rand) {
-	if value.Type() == reflect.TypeFor[metav1.ObjectMeta]() {
-		return
-	}
-	switch value.Kind() {
-	case reflect.Pointer:
-		if !value.IsNil() {
-			shareKeys(value.Elem(), keys, random)
-		}
-	case reflect.Struct:
-		for i := range value.NumField() {
-			if value.Type().Field(i).IsExported() {
-				shareKeys(value.Field(i), keys, random)
-			}
-		}
-	case reflect.Slice:
-		for i := range value.Len() {
-			shareKeys(value.Index(i), keys, random)
-		}
-	case reflect.Map:
-		if value.Len() == 0 || value.Type().Key().Kind() != reflect.String || keys.Len() == 0 || random.IntN(2) == 0 {
-			return
-		}
-		sorted := slices.Sorted(maps.Keys(keys))
-		key := reflect.ValueOf(sorted[random.IntN(len(sorted))]).Convert(value.Type().Key())
-		iterator := value.MapRange()
-		iterator.Next()
-		value.SetMapIndex(key, iterator.Value())
 	}
 }
 
@@ -329,7 +277,9 @@ var anyAdoptions = []attempt[object]{
 	}), onlyAFoos},
 	{"with the ConfigMap changed", changeOwner(0, func(r *metav1.OwnerReference) { r.Name = "another" }), onlyAFoos},
 	{"beside its earlier reference", changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference {
-		return append([]metav1.OwnerReference{ownerRef("Foo", "foo")}, owners...)
+		earlier := owners[2]
+		earlier.Controller = nil
+		return append([]metav1.OwnerReference{earlier}, owners...)
 	}), onlyAFoos},
 	{"for another Foo", changeOwner(2, func(r *metav1.OwnerReference) { r.Name = "bar" }), onlyAFoos},
 	{"for a Foo with the ConfigMap's UID, in its place", changeOwners(func(owners []metav1.OwnerReference) []metav1.OwnerReference {

@@ -31,25 +31,29 @@ var mark = regexp.MustCompile(`(?m)^ *# owned: (.+)\n((?: *#.*\n)*)( *)- (.*\n(?
 func TestThePolicyMarksTheOwnedFields(t *testing.T) {
 	for _, policy := range policies(t) {
 		for _, k := range rows {
-			if !policy.covers(k.resource(t)) {
-				continue
-			}
-			owned, marked := k.ownedFields(t), sets.New[string]()
-			for _, match := range mark.FindAllStringSubmatch(policy.text, -1) {
-				for field := range strings.SplitSeq(match[1], ", ") {
-					marked.Insert(field)
-					if last := field[strings.LastIndex(field, ".")+1:]; !strings.Contains(match[4], last) {
-						t.Errorf("%s: the mark of %s is above an item without %q:\n%s", policy.file, field, last, match[4])
-					}
-				}
-			}
-			for field := range owned.Difference(marked) {
-				t.Errorf("%s: a Foo owns %s of its %s, but no item has the mark '# owned: %s'", policy.file, field, k.Kind, field)
-			}
-			for field := range marked.Difference(owned) {
-				t.Errorf("%s: the mark '# owned: %s' names no field of the %s that a Foo owns", policy.file, field, k.Kind)
+			if policy.covers(k.resource(t)) {
+				k.testMarks(t, policy.file, policy.text)
 			}
 		}
+	}
+}
+
+// testMarks compares the marks in a policy with what the row owns.
+func (r *row) testMarks(t *testing.T, file, text string) {
+	owned, marked := r.ownedPart(t).names(""), sets.New[string]()
+	for _, match := range mark.FindAllStringSubmatch(text, -1) {
+		for field := range strings.SplitSeq(match[1], ", ") {
+			marked.Insert(field)
+			if last := field[strings.LastIndex(field, ".")+1:]; !strings.Contains(match[4], last) {
+				t.Errorf("%s: the mark of %s is above an item without %q:\n%s", file, field, last, match[4])
+			}
+		}
+	}
+	for field := range owned.Difference(marked) {
+		t.Errorf("%s: a Foo owns %s of its %s, but no item has the mark '# owned: %s'", file, field, r.Kind, field)
+	}
+	for field := range marked.Difference(owned) {
+		t.Errorf("%s: the mark '# owned: %s' names no field of the %s that a Foo owns", file, field, r.Kind)
 	}
 }
 
