@@ -30,6 +30,8 @@ func TestUp(t *testing.T) {
 	// Pods become Ready, which needs the controllers, the scheduler and KWOK.
 	d.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
 	d.kubectl("rollout", "status", "deployment/web", "--timeout=25s")
+	d.kubectl("create", "job", "once", "--image=nginx")
+	d.kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=25s")
 
 	t.Run("listens on 127.0.0.1 only", d.testLoopback)
 	t.Run("a component has only the permissions it needs", d.testPermissions)

@@ -37,79 +37,39 @@ func flagValue(t *testing.T, args []string, name string) string {
 	return ""
 }
 
-func TestEverythingListensOnLoopback(t *testing.T) {
-	for component, args := range map[string][]string{
-		APIServer:         apiServerArgs(testLayout, testPorts),
-		ControllerManager: controllerManagerArgs(testLayout, testPorts),
-		Scheduler:         schedulerArgs(testLayout, testPorts),
-	} {
-		if got := flagValue(t, args, "bind-address"); got != "127.0.0.1" {
-			t.Errorf("%s listens on %s", component, got)
-		}
-	}
-	args := etcdArgs(testLayout, testPorts, true)
-	if got := flagValue(t, args, "listen-client-urls"); got != "https://127.0.0.1:2" {
-		t.Errorf("etcd listens for clients on %s", got)
-	}
-	if got := flagValue(t, args, "listen-peer-urls"); got != "https://127.0.0.1:3" {
-		t.Errorf("etcd listens for peers on %s", got)
-	}
-}
-
-func TestComponentsGetTheirPorts(t *testing.T) {
+func TestArguments(t *testing.T) {
+	etcd, api := etcdArgs(testLayout, testPorts, true), apiServerArgs(testLayout, testPorts)
+	manager, scheduler := controllerManagerArgs(testLayout, testPorts), schedulerArgs(testLayout, testPorts)
 	for _, test := range []struct {
-		component, flag, want string
-		args                  []string
+		why  string
+		args []string
+		want map[string]string
 	}{
-		{APIServer, "secure-port", "1", apiServerArgs(testLayout, testPorts)},
-		{APIServer, "etcd-servers", "https://127.0.0.1:2", apiServerArgs(testLayout, testPorts)},
-		{ControllerManager, "secure-port", "4", controllerManagerArgs(testLayout, testPorts)},
-		{Scheduler, "secure-port", "5", schedulerArgs(testLayout, testPorts)},
+		{"everything listens on the loopback address, at its port", etcd, map[string]string{
+			"listen-client-urls": "https://127.0.0.1:2", "listen-peer-urls": "https://127.0.0.1:3",
+		}},
+		{"", api, map[string]string{"bind-address": "127.0.0.1", "secure-port": "1", "etcd-servers": "https://127.0.0.1:2"}},
+		{"", manager, map[string]string{"bind-address": "127.0.0.1", "secure-port": "4"}},
+		{"", scheduler, map[string]string{"bind-address": "127.0.0.1", "secure-port": "5"}},
+		// A component that does not share its port can't listen on it, because the supervisor
+		// holds the port.
+		{"components share their ports", etcd, map[string]string{"socket-reuse-port": "true"}},
+		{"", api, map[string]string{"permit-port-sharing": "true"}},
+		{"", manager, map[string]string{"permit-port-sharing": "true"}},
+		{"", scheduler, map[string]string{"permit-port-sharing": "true"}},
+		{"requests are authorized", api, map[string]string{
+			"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
+		}},
+		{"clients of the API are no clients of etcd", api, map[string]string{
+			"client-ca-file": "/data/pki/ca.crt", "etcd-cafile": "/data/pki/etcd-ca.crt",
+		}},
+		{"each controller has its own identity", manager, map[string]string{"use-service-account-credentials": "true"}},
 	} {
-		if got := flagValue(t, test.args, test.flag); got != test.want {
-			t.Errorf("%s --%s=%s, want %s", test.component, test.flag, got, test.want)
+		for name, want := range test.want {
+			if got := flagValue(t, test.args, name); got != want {
+				t.Errorf("%s: --%s=%s, want %s", test.why, name, got, want)
+			}
 		}
-	}
-}
-
-// A component that does not share its port can't listen on it, because the supervisor
-// holds the port.
-func TestComponentsSharePorts(t *testing.T) {
-	for component, args := range map[string][]string{
-		APIServer:         apiServerArgs(testLayout, testPorts),
-		ControllerManager: controllerManagerArgs(testLayout, testPorts),
-		Scheduler:         schedulerArgs(testLayout, testPorts),
-	} {
-		if got := flagValue(t, args, "permit-port-sharing"); got != "true" {
-			t.Errorf("%s --permit-port-sharing=%s", component, got)
-		}
-	}
-	if got := flagValue(t, etcdArgs(testLayout, testPorts, true), "socket-reuse-port"); got != "true" {
-		t.Errorf("etcd --socket-reuse-port=%s", got)
-	}
-}
-
-func TestAPIServerAuthorizesRequests(t *testing.T) {
-	args := apiServerArgs(testLayout, testPorts)
-	if got := flagValue(t, args, "authorization-mode"); got != "Node,RBAC" {
-		t.Errorf("authorization modes: %s", got)
-	}
-	plugins := strings.Split(flagValue(t, args, "enable-admission-plugins"), ",")
-	if !slices.Contains(plugins, "OwnerReferencesPermissionEnforcement") {
-		t.Errorf("admission plugins: %s", plugins)
-	}
-	if got := flagValue(t, args, "client-ca-file"); got != "/data/pki/ca.crt" {
-		t.Errorf("the authority for clients is %s", got)
-	}
-	if etcd := flagValue(t, args, "etcd-cafile"); etcd == "/data/pki/ca.crt" {
-		t.Error("etcd would accept the clients of the API")
-	}
-}
-
-func TestEachControllerHasItsOwnIdentity(t *testing.T) {
-	args := controllerManagerArgs(testLayout, testPorts)
-	if got := flagValue(t, args, "use-service-account-credentials"); got != "true" {
-		t.Errorf("--use-service-account-credentials=%s", got)
 	}
 }
 
@@ -145,13 +105,6 @@ func TestNodesMayMissRenewals(t *testing.T) {
 	renewal := nodeLease / 4 // the interval of KWOK and of a kubelet
 	if missed := nodeGrace / renewal; missed < 5 {
 		t.Errorf("a live node becomes NotReady after %d missed renewals", missed)
-	}
-	want := "kwok.x-k8s.io/node=fake"
-	if got := flagValue(t, kwokArgs(testLayout), "manage-nodes-with-label-selector"); got != want {
-		t.Errorf("KWOK manages nodes with the label %s, want %s", got, want)
-	}
-	if got := node("a").Labels["kwok.x-k8s.io/node"]; got != "fake" {
-		t.Errorf("the label of a node is %q, want fake, which KWOK manages", got)
 	}
 }
 
@@ -249,21 +202,6 @@ func TestAPortInUseIsRefused(t *testing.T) {
 	}
 }
 
-func TestEachListenerGetsAPort(t *testing.T) {
-	got, holds, err := holdPorts(Ports{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holds.release()
-	seen := map[int]string{}
-	for _, p := range got.named() {
-		if *p.port == 0 || seen[*p.port] != "" {
-			t.Errorf("%s got port %d, as %s did", p.flag, *p.port, seen[*p.port])
-		}
-		seen[*p.port] = p.flag
-	}
-}
-
 // A server that closes its connections leaves its port in TIME_WAIT, which must not block
 // a restart.
 func TestAPortIsFreeAgainAtOnce(t *testing.T) {
@@ -327,15 +265,6 @@ func TestOptions(t *testing.T) {
 				t.Errorf("got %v, want %s", err, test.wantError)
 			}
 		})
-	}
-}
-
-func TestWithout(t *testing.T) {
-	options := parseOptions(t, "-without=kube-scheduler,kwok")
-	for component, want := range map[string]bool{ControllerManager: true, Scheduler: false, Kwok: false} {
-		if got := options.runs(component); got != want {
-			t.Errorf("%s is started: %t, want %t", component, got, want)
-		}
 	}
 }
 

@@ -57,15 +57,6 @@ func entries(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-func TestDataDirIsCreated(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a", "b c")
-	d := open(t, path)
-	defer d.release()
-	if d.Dir() != path || !d.fresh || d.used() {
-		t.Errorf("folder %s, fresh %t, used %t", d.Dir(), d.fresh, d.used())
-	}
-}
-
 func TestDataDirInUseIsRefused(t *testing.T) {
 	d := open(t, t.TempDir())
 	if _, err := openDataDir(d.Dir()); err == nil || !strings.Contains(err.Error(), "in use by a running devcluster (process ") {
@@ -89,70 +80,40 @@ func TestOtherFoldersAreRefused(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	d := open(t, filepath.Join(t.TempDir(), "data"))
-	fill(t, d)
-	if err := d.remove(false); err != nil {
-		t.Fatal(err)
-	}
-	d.release()
-	if _, err := os.Stat(d.Dir()); !os.IsNotExist(err) {
-		t.Errorf("the folder still exists, with %s", entries(t, d.Dir()))
-	}
-}
-
-func TestRemoveCanKeepLogs(t *testing.T) {
-	d := open(t, t.TempDir())
-	fill(t, d)
-	if err := d.remove(true); err != nil {
-		t.Fatal(err)
-	}
-	d.release()
-	if got := entries(t, d.Dir()); got != "audit-2026.log audit.log lock logs" {
-		t.Errorf("left: %s", got)
-	}
-	again := open(t, d.Dir())
-	defer again.release()
-	if again.used() {
-		t.Error("logs count as data of a cluster")
-	}
-}
-
-func TestRemoveLeavesTheUsersFiles(t *testing.T) {
-	d := open(t, t.TempDir())
-	fill(t, d)
-	if err := os.WriteFile(d.path("notes"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.remove(false); err != nil {
-		t.Fatal(err)
-	}
-	d.release()
-	if got := entries(t, d.Dir()); got != "notes" {
-		t.Errorf("left: %s", got)
-	}
-}
-
-func TestKwokStages(t *testing.T) {
-	kinds := map[string]int{}
-	for document := range strings.SplitSeq(kwokStages(), "\n---\n") {
-		var stage struct {
-			Kind string `json:"kind"`
-			Spec struct {
-				ResourceRef struct {
-					Kind string `json:"kind"`
-				} `json:"resourceRef"`
-			} `json:"spec"`
-		}
-		if err := yaml.Unmarshal([]byte(document), &stage); err != nil {
-			t.Fatalf("%v in\n%s", err, document)
-		}
-		if stage.Kind != "Stage" {
-			t.Errorf("a document has kind %q", stage.Kind)
-		}
-		kinds[stage.Spec.ResourceRef.Kind]++
-	}
-	if kinds["Node"] != 2 || kinds["Pod"] != 3 {
-		t.Errorf("stages: %v", kinds)
+	for name, test := range map[string]struct {
+		keepLogs, notes bool
+		want            string
+	}{
+		"everything":           {false, false, ""},
+		"all but the logs":     {true, false, "audit-2026.log audit.log lock logs"},
+		"all but users' files": {false, true, "notes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := t.TempDir()
+			d := open(t, filepath.Join(parent, "data"))
+			fill(t, d)
+			if test.notes {
+				if err := os.WriteFile(d.path("notes"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.remove(test.keepLogs); err != nil {
+				t.Fatal(err)
+			}
+			d.release()
+			if test.want == "" {
+				if got := entries(t, parent); got != "" {
+					t.Errorf("the folder still exists: %s", got)
+				}
+				return
+			}
+			if got := entries(t, d.Dir()); got != test.want {
+				t.Errorf("left: %s", got)
+			}
+			if d.used() {
+				t.Error("what is left counts as data of a cluster")
+			}
+		})
 	}
 }
 

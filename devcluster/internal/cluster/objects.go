@@ -11,8 +11,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,9 +60,6 @@ func grantKwok(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// nodeName returns the name of the i-th node, counted from 1.
-func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
-
 // node returns a node as a kubelet would register it. KWOK sets the status.
 func node(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -78,26 +75,19 @@ func node(name string) *corev1.Node {
 
 // createNodes creates the missing nodes, several at a time.
 func createNodes(ctx context.Context, client kubernetes.Interface, n int) error {
-	const parallel = 16
-	indices := make(chan int)
-	errs := make([]error, parallel)
-	var workers sync.WaitGroup
-	for w := range parallel {
-		workers.Go(func() {
-			for i := range indices {
-				_, err := client.CoreV1().Nodes().Create(ctx, node(nodeName(i)), metav1.CreateOptions{})
-				if err := ignoreExists(err); err != nil && errs[w] == nil {
-					errs[w] = fmt.Errorf("creating node %s: %w", nodeName(i), err)
-				}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for i := range n {
+		group.Go(func() error {
+			name := fmt.Sprintf("node-%d", i+1)
+			_, err := client.CoreV1().Nodes().Create(ctx, node(name), metav1.CreateOptions{})
+			if err := ignoreExists(err); err != nil {
+				return fmt.Errorf("creating node %s: %w", name, err)
 			}
+			return nil
 		})
 	}
-	for i := range n {
-		indices <- i + 1
-	}
-	close(indices)
-	workers.Wait()
-	return errors.Join(errs...)
+	return group.Wait()
 }
 
 // deleteLeases deletes the leases of an earlier run with the same data. Their holders

@@ -71,42 +71,60 @@ func NewGroup(ctx context.Context) (*Group, context.Context, error) {
 // Start runs this program again with the given arguments, and appends its output to the
 // file log.
 func (g *Group) Start(name string, args, env []string, log string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("finding the path of this program: %w", err)
-	}
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", name, err)
 	}
 	defer out.Close()
-
-	cmd := exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd, err := g.again(args, env)
+	if err != nil {
+		return err
+	}
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return g.start(name, cmd, log)
-}
 
-func (g *Group) start(name string, cmd *exec.Cmd, log string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopping {
 		return fmt.Errorf("starting %s: the group is stopping", name)
 	}
-	g.lifeline.attach(cmd)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting %s: %w", name, err)
+	p, err := begin(name, cmd)
+	if err != nil {
+		return err
 	}
-	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
 	g.running[name] = p
-	go g.wait(p, log)
+	go g.watch(p, log)
 	return nil
 }
 
-func (g *Group) wait(p *process, log string) {
-	_ = p.cmd.Wait() // the state contains what the error says
-	close(p.done)
+// again returns the command that runs this program again, as one that ends with it.
+func (g *Group) again(args, env []string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the path of this program: %w", err)
+	}
+	cmd := exec.Command(self, args...) // without a context, which would kill it at once
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	g.lifeline.attach(cmd)
+	return cmd, nil
+}
+
+// begin starts a process, whose done is closed when it has ended.
+func begin(name string, cmd *exec.Cmd) (*process, error) {
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the state contains what the error says
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// watch reports the end of a process that nobody stops.
+func (g *Group) watch(p *process, log string) {
+	<-p.done
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.stopping {
@@ -171,9 +189,6 @@ func (p *process) signal(sig syscall.Signal) {
 // attach passes the read end to a command as its first extra file, which is descriptor 3
 // in the child.
 func (l *lifeline) attach(cmd *exec.Cmd) {
-	if cmd.Env == nil {
-		cmd.Env = os.Environ()
-	}
 	cmd.ExtraFiles = []*os.File{l.read}
 	cmd.Env = append(cmd.Env, lifelineEnv+"=3")
 }
@@ -190,30 +205,21 @@ const ExecSubcommand = "exec"
 // A copy of this program runs between the supervisor and the command (see Exec). It kills
 // the command when the supervisor dies.
 func (g *Group) RunForeground(ctx, kill context.Context, grace time.Duration, command, env []string) (int, error) {
-	self, err := os.Executable()
+	cmd, err := g.again(append([]string{ExecSubcommand}, command...), env)
 	if err != nil {
-		return 0, fmt.Errorf("finding the path of this program: %w", err)
+		return 0, err
 	}
-	args := append([]string{ExecSubcommand}, command...)
-	cmd := exec.Command(self, args...) // without ctx, which would kill it at once
-	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if ownsTerminal() {
 		// Otherwise a command that reads the terminal would be stopped as a background
 		// job.
 		cmd.SysProcAttr.Foreground = true
 		defer takeTerminalBack()
 	}
-	g.lifeline.attach(cmd)
-	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("starting %s: %w", command[0], err)
+	p, err := begin(command[0], cmd)
+	if err != nil {
+		return 0, err
 	}
-	p := &process{name: command[0], cmd: cmd, done: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait() // the state contains what the error says
-		close(p.done)
-	}()
 	select {
 	case <-p.done:
 	case <-ctx.Done():
