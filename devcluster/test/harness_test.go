@@ -6,15 +6,12 @@
 package test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -45,21 +42,20 @@ type devcluster struct {
 	bin    string
 	dir    string // the data folder
 	cmd    *exec.Cmd
-	stdout *recorder
-	stderr *recorder
+	stdout output
+	stderr output
 	ended  chan struct{}
 }
 
 // launch starts devcluster with a data folder of the test, and kills it after the test.
 func launch(t *testing.T, dir, command string, args ...string) *devcluster {
 	t.Helper()
+	out := t.TempDir()
 	d := &devcluster{
-		t: t, bin: binary(t), dir: dir,
-		stdout: &recorder{}, stderr: &recorder{}, ended: make(chan struct{}),
+		t: t, bin: binary(t), dir: dir, ended: make(chan struct{}),
+		stdout: output(filepath.Join(out, "stdout")), stderr: output(filepath.Join(out, "stderr")),
 	}
 	d.cmd = exec.CommandContext(t.Context(), d.bin, append([]string{command, "-data-dir", dir}, args...)...)
-	// Separate pipes: with those of exec.Cmd, Wait would wait for all processes that
-	// inherit them.
 	d.cmd.Stdout, d.cmd.Stderr = d.stdout.open(t), d.stderr.open(t)
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -224,37 +220,25 @@ func checkGone(t *testing.T, path string) {
 	}
 }
 
-// recorder records what is written to a pipe.
-type recorder struct {
-	mu   sync.Mutex
-	data bytes.Buffer
-}
+// output is the file with what a process has printed. To a file, and not to a pipe: Wait
+// would wait for all processes that inherit the pipe.
+type output string
 
-// open returns the end to write to.
-func (r *recorder) open(t *testing.T) *os.File {
+// open returns the file to print to.
+func (o output) open(t *testing.T) *os.File {
 	t.Helper()
-	read, write, err := os.Pipe()
+	file, err := os.Create(string(o))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = read.Close(), write.Close() })
-	go func() {
-		reader := bufio.NewReader(read)
-		for {
-			line, err := reader.ReadString('\n')
-			r.mu.Lock()
-			r.data.WriteString(line)
-			r.mu.Unlock()
-			if err != nil {
-				return // io.EOF, or closed by the cleanup
-			}
-		}
-	}()
-	return write
+	t.Cleanup(func() { _ = file.Close() })
+	return file
 }
 
-func (r *recorder) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.data.String()
+func (o output) String() string {
+	data, err := os.ReadFile(string(o))
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }

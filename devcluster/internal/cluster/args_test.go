@@ -41,24 +41,27 @@ func TestArguments(t *testing.T) {
 	etcd, api := etcdArgs(testLayout, testPorts, true), apiServerArgs(testLayout, testPorts)
 	manager, scheduler := controllerManagerArgs(testLayout, testPorts), schedulerArgs(testLayout, testPorts)
 	for _, test := range []struct {
-		why  string
+		what string
 		args []string
 		want map[string]string
 	}{
-		{"everything listens on the loopback address, at its port", etcd, map[string]string{
+		{"etcd listens on the loopback address, at its ports", etcd, map[string]string{
 			"listen-client-urls": "https://127.0.0.1:2", "listen-peer-urls": "https://127.0.0.1:3",
 		}},
-		{"", api, map[string]string{"bind-address": "127.0.0.1", "secure-port": "1", "etcd-servers": "https://127.0.0.1:2"}},
-		{"", manager, map[string]string{"bind-address": "127.0.0.1", "secure-port": "4"}},
-		{"", scheduler, map[string]string{"bind-address": "127.0.0.1", "secure-port": "5"}},
+		{"kube-apiserver does, and finds etcd", api, map[string]string{
+			"bind-address": "127.0.0.1", "secure-port": "1", "etcd-servers": "https://127.0.0.1:2",
+		}},
+		{"kube-controller-manager does", manager, map[string]string{"bind-address": "127.0.0.1", "secure-port": "4"}},
+		{"kube-scheduler does", scheduler, map[string]string{"bind-address": "127.0.0.1", "secure-port": "5"}},
 		// A component that does not share its port can't listen on it, because the supervisor
 		// holds the port.
-		{"components share their ports", etcd, map[string]string{"socket-reuse-port": "true"}},
-		{"", api, map[string]string{"permit-port-sharing": "true"}},
-		{"", manager, map[string]string{"permit-port-sharing": "true"}},
-		{"", scheduler, map[string]string{"permit-port-sharing": "true"}},
+		{"etcd shares its ports", etcd, map[string]string{"socket-reuse-port": "true"}},
+		{"kube-apiserver shares its port", api, map[string]string{"permit-port-sharing": "true"}},
+		{"kube-controller-manager shares its port", manager, map[string]string{"permit-port-sharing": "true"}},
+		{"kube-scheduler shares its port", scheduler, map[string]string{"permit-port-sharing": "true"}},
 		{"requests are authorized", api, map[string]string{
-			"authorization-mode": "Node,RBAC", "enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
+			"authorization-mode":       "Node,RBAC",
+			"enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
 		}},
 		{"clients of the API are no clients of etcd", api, map[string]string{
 			"client-ca-file": "/data/pki/ca.crt", "etcd-cafile": "/data/pki/etcd-ca.crt",
@@ -67,7 +70,7 @@ func TestArguments(t *testing.T) {
 	} {
 		for name, want := range test.want {
 			if got := flagValue(t, test.args, name); got != want {
-				t.Errorf("%s: --%s=%s, want %s", test.why, name, got, want)
+				t.Errorf("%s: --%s=%s, want %s", test.what, name, got, want)
 			}
 		}
 	}

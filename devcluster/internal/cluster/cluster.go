@@ -154,25 +154,27 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 }
 
 func (c *Cluster) startControllerManager(ctx context.Context) error {
-	if err := c.start(ControllerManager, controllerManagerArgs(c.data.Layout, c.ports)); err != nil {
-		return err
-	}
-	healthy, err := serves(c.data.Layout, c.ports.ControllerManager, "/healthz")
-	if err != nil {
-		return err
-	}
-	return c.await(ctx, ControllerManager, all(healthy, leads(c.client, ControllerManager), podsAreAdmitted(c.client)))
+	args := controllerManagerArgs(c.data.Layout, c.ports)
+	return c.startLeader(ctx, ControllerManager, args, c.ports.ControllerManager, "/healthz", podsAreAdmitted(c.client))
 }
 
 func (c *Cluster) startScheduler(ctx context.Context) error {
-	if err := c.start(Scheduler, schedulerArgs(c.data.Layout, c.ports)); err != nil {
+	args := schedulerArgs(c.data.Layout, c.ports)
+	return c.startLeader(ctx, Scheduler, args, c.ports.Scheduler, "/readyz")
+}
+
+// startLeader starts a component that serves its health at a path and is elected.
+func (c *Cluster) startLeader(
+	ctx context.Context, component string, args []string, port int, path string, further ...func(context.Context) error,
+) error {
+	if err := c.start(component, args); err != nil {
 		return err
 	}
-	ready, err := serves(c.data.Layout, c.ports.Scheduler, "/readyz")
+	healthy, err := httpsCheck(httpsURL(port)+path, c.data.Cert(clusterCA), nil)
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, Scheduler, all(ready, leads(c.client, Scheduler)))
+	return c.await(ctx, component, all(append([]func(context.Context) error{healthy, leads(c.client, component)}, further...)...))
 }
 
 func (c *Cluster) startNodes(ctx context.Context) error {

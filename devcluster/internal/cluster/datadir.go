@@ -34,15 +34,15 @@ func openDataDir(path string) (*dataDir, error) {
 		err = os.MkdirAll(path, 0o700)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("-%s: %w", FlagDataDir, err)
+		return nil, fmt.Errorf("-%s: %w", flagDataDir, err)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("-%s: %w", FlagDataDir, err)
+		return nil, fmt.Errorf("-%s: %w", flagDataDir, err)
 	}
 	d := &dataDir{Layout: NewLayout(path), fresh: len(entries) == 0}
 	if _, err := os.Stat(d.Lock()); errors.Is(err, fs.ErrNotExist) && !d.fresh {
-		return nil, fmt.Errorf("-%s %s: the folder is not empty and was not created by devcluster; choose another", FlagDataDir, path)
+		return nil, fmt.Errorf("-%s %s: the folder is not empty and was not created by devcluster; choose another", flagDataDir, path)
 	}
 	if err := d.acquire(); err != nil {
 		return nil, err
@@ -55,13 +55,13 @@ func openDataDir(path string) (*dataDir, error) {
 func (d *dataDir) acquire() error {
 	f, err := os.OpenFile(d.Lock(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("-%s: %w", FlagDataDir, err)
+		return fmt.Errorf("-%s: %w", flagDataDir, err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		holder, _ := os.ReadFile(d.Lock()) // only for the message
 		_ = f.Close()
-		return fmt.Errorf("-%s %s: in use by a running devcluster (process %s)", FlagDataDir, d.Dir(), strings.TrimSpace(string(holder)))
+		return fmt.Errorf("-%s %s: in use by a running devcluster (process %s)", flagDataDir, d.Dir(), strings.TrimSpace(string(holder)))
 	}
 	if err != nil {
 		_ = f.Close()

@@ -13,19 +13,14 @@ import (
 
 // The names of the flags, for error messages.
 const (
-	FlagDataDir               = "data-dir"
-	FlagAPIPort               = "api-port"
-	FlagEtcdPort              = "etcd-port"
-	FlagEtcdPeerPort          = "etcd-peer-port"
-	FlagControllerManagerPort = "kube-controller-manager-port"
-	FlagSchedulerPort         = "kube-scheduler-port"
-	flagAuditBodies           = "audit-bodies"
-	flagKeep                  = "keep"
-	flagKubeconfig            = "kubeconfig"
-	flagNodes                 = "nodes"
-	flagWithout               = "without"
-	flagEmulatedVersion       = "emulated-version"
-	flagVerbose               = "v"
+	flagDataDir         = "data-dir"
+	flagAuditBodies     = "audit-bodies"
+	flagKeep            = "keep"
+	flagKubeconfig      = "kubeconfig"
+	flagNodes           = "nodes"
+	flagWithout         = "without"
+	flagEmulatedVersion = "emulated-version"
+	flagVerbose         = "v"
 )
 
 // maxNodes is the number of nodes that Kubernetes is tested with.
@@ -61,14 +56,12 @@ type Options struct {
 
 // AddFlags defines the flags.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.DataDir, FlagDataDir, "", "`folder` for the cluster's data, created if missing (default a new temporary folder)")
+	fs.StringVar(&o.DataDir, flagDataDir, "", "`folder` for the cluster's data, created if missing (default a new temporary folder)")
 	fs.BoolVar(&o.Keep, flagKeep, false, "keep the data when the cluster stops: a later start with the same -data-dir has the same objects")
 	fs.StringVar(&o.Kubeconfig, flagKubeconfig, "", "`file` to write the administrator's kubeconfig to (default kubeconfig in the data folder)")
-	fs.IntVar(&o.Ports.API, FlagAPIPort, 0, "`port` of kube-apiserver on 127.0.0.1; 0 means any free one, for all ports")
-	fs.IntVar(&o.Ports.Etcd, FlagEtcdPort, 0, "`port` of etcd for its clients")
-	fs.IntVar(&o.Ports.EtcdPeer, FlagEtcdPeerPort, 0, "`port` of etcd for peers, although there are none")
-	fs.IntVar(&o.Ports.ControllerManager, FlagControllerManagerPort, 0, "`port` of kube-controller-manager, for health and metrics")
-	fs.IntVar(&o.Ports.Scheduler, FlagSchedulerPort, 0, "`port` of kube-scheduler, for health and metrics")
+	for _, p := range o.Ports.named() {
+		fs.IntVar(p.port, p.flag, 0, "`port` of "+p.of)
+	}
 	fs.IntVar(&o.Nodes, flagNodes, 1, "`number` of nodes")
 	fs.Func(flagWithout, "comma-separated `components` not to start, of "+strings.Join(optional(), ", "), listInto(&o.Without))
 	fs.Func(flagAuditBodies, "comma-separated `resources`, such as deployments.apps,pods, whose request and response bodies audit.log contains",
@@ -132,15 +125,16 @@ type Ports struct {
 type namedPort struct {
 	flag string
 	port *int
+	of   string // for the help
 }
 
 // named pairs each port with its flag.
 func (p *Ports) named() []namedPort {
 	return []namedPort{
-		{FlagAPIPort, &p.API},
-		{FlagEtcdPort, &p.Etcd},
-		{FlagEtcdPeerPort, &p.EtcdPeer},
-		{FlagControllerManagerPort, &p.ControllerManager},
-		{FlagSchedulerPort, &p.Scheduler},
+		{"api-port", &p.API, "kube-apiserver on 127.0.0.1; 0 means any free one, for all ports"},
+		{"etcd-port", &p.Etcd, "etcd for its clients"},
+		{"etcd-peer-port", &p.EtcdPeer, "etcd for peers, although there are none"},
+		{"kube-controller-manager-port", &p.ControllerManager, "kube-controller-manager, for health and metrics"},
+		{"kube-scheduler-port", &p.Scheduler, "kube-scheduler, for health and metrics"},
 	}
 }

@@ -105,11 +105,6 @@ func all(checks ...func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// serves returns a check of a component's health endpoint.
-func serves(l Layout, port int, path string) (func(context.Context) error, error) {
-	return httpsCheck(httpsURL(port)+path, l.Cert(clusterCA), nil)
-}
-
 // leads returns a check that succeeds when a component has been elected, before which it
 // does nothing. deleteLeases has deleted the leases of an earlier run.
 func leads(client kubernetes.Interface, component string) func(context.Context) error {
