@@ -72,7 +72,7 @@ func assemble(text string, own *rules, of schema.GroupVersionResource) (string, 
 	all := generated + "\n" + own.introduction() + "apiVersion:" +
 		own.reworded(head+"  variables:\n"+shared.String(), of) + own.variables.String() +
 		"  validations:\n" + own.reworded(kept.String(), of) + own.validations.String() + "---\n" + binding
-	return inWordsOf(ownerOf(of), nameAt.ReplaceAllString(all, "  $1: $2-"+of.Resource)), nil
+	return inWordsOf(own.owner, nameAt.ReplaceAllString(all, "  $1: $2-"+of.Resource)), nil
 }
 
 // areDefined reports whether a text uses only some variables.
@@ -109,11 +109,8 @@ func (r *rules) introduction() string {
 
 // reworded returns the words about Deployments as words about the kind.
 func (r *rules) reworded(text string, of schema.GroupVersionResource) string {
-	same := 0
-	for lower := strings.ToLower(r.kind); same < len(lower) && same < len(of.Resource) && lower[same] == of.Resource[same]; same++ {
-	}
-	return strings.NewReplacer("Deployments", r.kind[:same]+of.Resource[same:], "a Deployment", r.aKind, "A Deployment", strings.ToUpper(r.aKind[:1])+r.aKind[1:],
-		"Deployment", r.kind, "its Pods", "what it owns").Replace(text)
+	return strings.NewReplacer("Deployments", plural(r.kind, of.Resource), "a Deployment", r.aKind,
+		"A Deployment", strings.ToUpper(r.aKind[:1])+r.aKind[1:], "Deployment", r.kind, "its Pods", "what it owns").Replace(text)
 }
 
 // article returns the indefinite article of a kind.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +88,7 @@ func (r *row) policy(t *testing.T) string {
 	if len(asked.GetLabels())+len(asked.GetAnnotations())+len(asked.GetFinalizers()) > 0 || r.ownedPart(t).fields["metadata"] != nil {
 		t.Fatalf("the row of the %s sets labels, annotations or finalizers of the child itself, which no generated policy allows: write the policy by hand", r.Kind)
 	}
-	own := &rules{kind: r.Kind, aKind: article(r.Kind) + " " + r.Kind}
+	own := &rules{owner: r.owner(), kind: r.Kind, aKind: article(r.Kind) + " " + r.Kind}
 	own.write(r.pattern(t), r.ownedPart(t))
 	text, err := os.ReadFile(byHand)
 	must(t, err)
@@ -142,7 +141,7 @@ func (r *row) ownedPart(t *testing.T) *part {
 			child := r.random(t, foo, seed)
 			after := child.DeepCopyObject().(object)
 			r.SetOwned(after, foo, seen)
-			owned.observe(reflect.TypeOf(child), fieldsOf(t, child), fieldsOf(t, stored(t, after)), asked)
+			owned.observe(fieldsOf(t, child), fieldsOf(t, stored(t, after)), asked)
 		}
 	}
 	owned.settle(r.pattern(t))

@@ -18,32 +18,34 @@ import (
 
 func rowsWithoutPolicy() []*row {
 	foos := plan.Foos(shippedImage)
+	configMaps := rowOf("ConfigMap", setConfigMap)
+	configMaps.New = func(*samplev1alpha1.Foo) *corev1.ConfigMap { return &corev1.ConfigMap{Immutable: new(false)} }
 	return []*row{
 		{ChildKind: foos.Children[0], plausible: deployments.plausible, others: deployments.others},
-		{ChildKind: rowOf("Service", func() *corev1.Service { return &corev1.Service{} }, setService).Of(foos)},
-		{ChildKind: rowOf("Ingress", func() *networkingv1.Ingress { return &networkingv1.Ingress{} }, setIngress).Of(foos)},
-		{ChildKind: rowOf("PodDisruptionBudget", func() *policyv1.PodDisruptionBudget { return &policyv1.PodDisruptionBudget{} }, setBudget).Of(foos)},
-		{ChildKind: rowOf("HorizontalPodAutoscaler", func() *autoscalingv2.HorizontalPodAutoscaler {
-			return &autoscalingv2.HorizontalPodAutoscaler{}
-		}, setAutoscaler).Of(foos)},
-		{
-			ChildKind: rowOf("ConfigMap", func() *corev1.ConfigMap { return &corev1.ConfigMap{Immutable: new(false)} }, setConfigMap).Of(foos),
-			updates: anyType([]attempt[*corev1.ConfigMap]{
-				{"a file of others", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"other": {1}} }, "may change only server.name in the binaryData"},
-				{"a file in the way", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"server.name": {1}} }, "may set the binaryData.server.name"},
-				{"a text of others", func(config *corev1.ConfigMap) { config.Data["other"] = "x" }, "in the data"},
-			}...),
-		},
+		{ChildKind: rowOf("Service", setService).Of(foos)},
+		{ChildKind: rowOf("Ingress", setIngress).Of(foos)},
+		{ChildKind: rowOf("PodDisruptionBudget", setBudget).Of(foos)},
+		{ChildKind: rowOf("HorizontalPodAutoscaler", setAutoscaler).Of(foos)},
+		{ChildKind: configMaps.Of(foos), updates: anyType([]attempt[*corev1.ConfigMap]{
+			{"a file of others", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"other": {1}} },
+				"may change only server.name in the binaryData"},
+			{"a file in the way", func(config *corev1.ConfigMap) { config.BinaryData = map[string][]byte{"server.name": {1}} },
+				"may set the binaryData.server.name"},
+			{"a text of others", func(config *corev1.ConfigMap) { config.Data["other"] = "x" }, "in the data"},
+		}...)},
 	}
 }
 
 // rowOf returns a row for children under the Foo's name.
-func rowOf[T plan.Object](kind string, empty func() T, set func(child T, foo *samplev1alpha1.Foo)) plan.Row[*samplev1alpha1.Foo, T] {
+func rowOf[S any, T interface {
+	*S
+	plan.Object
+}](kind string, set func(child T, foo *samplev1alpha1.Foo)) plan.Row[*samplev1alpha1.Foo, T] {
 	return plan.Row[*samplev1alpha1.Foo, T]{
 		Kind:     kind,
 		Name:     func(foo *samplev1alpha1.Foo) string { return foo.Name },
-		Empty:    empty,
-		New:      func(*samplev1alpha1.Foo) T { return empty() },
+		Empty:    func() T { return new(S) },
+		New:      func(*samplev1alpha1.Foo) T { return new(S) },
 		SetOwned: func(child T, foo *samplev1alpha1.Foo, _ plan.Seen) { set(child, foo) },
 	}
 }
@@ -69,7 +71,8 @@ func setIngress(ingress *networkingv1.Ingress, foo *samplev1alpha1.Foo) {
 	}
 	path := &rule.HTTP.Paths[0]
 	path.Path, path.PathType = "/", new(networkingv1.PathTypePrefix)
-	path.Backend.Service = &networkingv1.IngressServiceBackend{Name: foo.Name, Port: networkingv1.ServiceBackendPort{Number: 80}}
+	port := networkingv1.ServiceBackendPort{Number: 80}
+	path.Backend.Service = &networkingv1.IngressServiceBackend{Name: foo.Name, Port: port}
 }
 
 // setBudget replaces a struct, and clears a field that no new child has.
@@ -81,14 +84,17 @@ func setBudget(budget *policyv1.PodDisruptionBudget, foo *samplev1alpha1.Foo) {
 // setAutoscaler replaces a list, and owns numbers and names that depend on the Foo's spec.
 func setAutoscaler(autoscaler *autoscalingv2.HorizontalPodAutoscaler, foo *samplev1alpha1.Foo) {
 	spec := &autoscaler.Spec
-	spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: foo.Spec.DeploymentName}
+	spec.ScaleTargetRef.APIVersion, spec.ScaleTargetRef.Kind = "apps/v1", "Deployment"
+	spec.ScaleTargetRef.Name = foo.Spec.DeploymentName
 	spec.MaxReplicas = 10
 	if foo.Spec.Replicas != nil {
 		spec.MaxReplicas = *foo.Spec.Replicas
 	}
-	spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))},
-	}}}
+	target := autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(80))}
+	spec.Metrics = []autoscalingv2.MetricSpec{{
+		Type:     autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: target},
+	}}
 }
 
 // setConfigMap owns three keys of a map: one is the same for all Foos, one has the Foo's

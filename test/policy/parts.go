@@ -23,7 +23,8 @@ type part struct {
 	null bool
 	// fields are those of an object or a map that it changes.
 	fields map[string]*part
-	// gone is set if it removes keys of a map, and stays if others stay in the map.
+	// gone is set if it removes some of them, and stays if others than those of a new child
+	// stay.
 	gone, stays bool
 	// each is what it changes in any element of a list. replaced is set if it also replaces
 	// a list of another length by that of a new child, and resized if by something else.
@@ -35,44 +36,41 @@ type part struct {
 	moved bool
 }
 
-// observe adds how SetOwned has changed a value of a type. asked is the value in a new
-// child.
-func (p *part) observe(of reflect.Type, before, after, asked any) {
+// observe adds how SetOwned has changed a value. asked is the value in a new child.
+func (p *part) observe(before, after, asked any) {
 	if reflect.DeepEqual(before, after) {
 		return
 	}
 	p.free = p.free || !reflect.DeepEqual(after, asked)
 	switch {
 	case isOneOf[map[string]any](before, after) && after != nil:
-		p.observeFields(of, fieldsIn(before), fieldsIn(after), fieldsIn(asked))
+		p.observeFields(fieldsIn(before), fieldsIn(after), fieldsIn(asked))
 	case isOneOf[[]any](before, after) && after != nil:
-		p.observeElements(of, elementsIn(before), elementsIn(after), elementsIn(asked))
+		p.observeElements(elementsIn(before), elementsIn(after), elementsIn(asked))
 	default:
 		p.whole = true
 	}
 }
 
-func (p *part) observeFields(of reflect.Type, before, after, asked map[string]any) {
+func (p *part) observeFields(before, after, asked map[string]any) {
 	for key := range before {
-		_, isAsked := asked[key]
-		_, stays := after[key]
-		p.gone = p.gone || !stays && isMap(of)
-		p.stays = p.stays || stays && !isAsked
+		_, isThere := after[key]
+		p.gone = p.gone || !isThere
+		p.stays = p.stays || isThere && !reflect.DeepEqual(after[key], asked[key])
 	}
-	for key := range union(before, after) {
+	for key := range sets.KeySet(before).Union(sets.KeySet(after)) {
 		if reflect.DeepEqual(before[key], after[key]) {
 			continue
 		}
 		inner := p.field(key)
 		inner.null = inner.null || isNull(before, key) || isNull(after, key)
-		inner.observe(typeOfField(of, key), before[key], after[key], asked[key])
+		inner.observe(before[key], after[key], asked[key])
 	}
 }
 
 // observeElements adds how a list has changed in both ways, of which settle chooses one.
-func (p *part) observeElements(of reflect.Type, before, after, asked []any) {
-	inner := typeOfField(of, "")
-	p.observeNamed(inner, before, after, asked)
+func (p *part) observeElements(before, after, asked []any) {
+	p.observeNamed(before, after, asked)
 	if len(before) != len(after) {
 		p.replaced = true
 		p.resized = p.resized || !reflect.DeepEqual(after, asked)
@@ -82,11 +80,11 @@ func (p *part) observeElements(of reflect.Type, before, after, asked []any) {
 		p.each = &part{}
 	}
 	for i := range after {
-		p.each.observe(inner, before[i], after[i], at(asked, i))
+		p.each.observe(before[i], after[i], at(asked, i))
 	}
 }
 
-func (p *part) observeNamed(inner reflect.Type, before, after, asked []any) {
+func (p *part) observeNamed(before, after, asked []any) {
 	known := map[string]any{}
 	for _, element := range asked {
 		known[nameIn(element)] = element
@@ -99,7 +97,7 @@ func (p *part) observeNamed(inner reflect.Type, before, after, asked []any) {
 		case i >= len(before) && isKnown:
 			p.element(nameIn(element))
 		case isKnown && nameIn(was) == nameIn(element):
-			p.element(nameIn(element)).observe(inner, was, element, wanted)
+			p.element(nameIn(element)).observe(was, element, wanted)
 		default:
 			p.moved = p.moved || !reflect.DeepEqual(was, element)
 		}
@@ -161,8 +159,9 @@ func (p *part) settle(asked *pattern) {
 
 // isWhole reports whether nothing smaller than the value is owned.
 func (p *part) isWhole() bool {
-	// If no key of others stays in a map, it is replaced.
-	return p.whole || p.gone && !p.stays || p.fields == nil && p.each == nil && p.named == nil || p.each != nil && p.each.isWhole()
+	isLeaf := p.fields == nil && p.each == nil && p.named == nil
+	// If nothing of others stays in an object or a map, it is replaced.
+	return p.whole || isLeaf || p.gone && !p.stays || p.each != nil && p.each.isWhole()
 }
 
 // names returns the owned fields within a value, such as spec.replicas,
@@ -187,75 +186,26 @@ func (p *part) names(at string) sets.Set[string] {
 	return names
 }
 
-// allows reports whether two states of a value differ only where a policy can't know what
-// the Foo asks for.
-func (p *part) allows(before, after any) bool {
+// isFreeAt reports whether a policy can't know the value at a path within a value, because
+// it does not know what the Foo asks for.
+func (p *part) isFreeAt(at path, within any) bool {
 	switch {
-	case reflect.DeepEqual(before, after):
-		return true
 	case p == nil:
 		return false
 	case p.isWhole():
 		return p.free || p.loose
-	case isOneOf[map[string]any](before, after):
-		b, a := fieldsIn(before), fieldsIn(after)
-		for key := range union(b, a) {
-			if !p.fields[key].allows(b[key], a[key]) {
-				return false
-			}
-		}
-		return true
-	}
-	b, a := elementsIn(before), elementsIn(after)
-	if len(b) != len(a) {
+	case len(at) == 0:
 		return false
 	}
-	for i := range b {
-		inner := p.each
-		if named := p.named[nameIn(b[i])]; named != nil {
+	if index, ok := at[0].(int); ok {
+		element, inner := elementsIn(within)[index], p.each
+		if named := p.named[nameIn(element)]; named != nil {
 			inner = named
 		}
-		if !inner.allows(b[i], a[i]) {
-			return false
-		}
+		return inner.isFreeAt(at[1:], element)
 	}
-	return true
-}
-
-// typeOfField returns the type of a field by its name in JSON, or of the elements of a map
-// or list, or nil.
-func typeOfField(of reflect.Type, key string) reflect.Type {
-	for of != nil && of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	switch {
-	case of == nil:
-		return nil
-	case of.Kind() == reflect.Map, of.Kind() == reflect.Slice:
-		return of.Elem()
-	case of.Kind() != reflect.Struct:
-		return nil
-	}
-	for field := range of.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == key {
-			return field.Type
-		}
-		if name == "" && field.Anonymous {
-			if inner := typeOfField(field.Type, key); inner != nil {
-				return inner
-			}
-		}
-	}
-	return nil
-}
-
-// isMap reports whether a type has keys that are not fields.
-func isMap(of reflect.Type) bool {
-	for of != nil && of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	return of == nil || of.Kind() == reflect.Map
+	key := at[0].(string)
+	return p.fields[key].isFreeAt(at[1:], fieldsIn(within)[key])
 }
 
 // isOneOf reports whether two values are of a type, or one of them is missing.
@@ -292,9 +242,4 @@ func at(list []any, i int) any {
 		return list[i]
 	}
 	return nil
-}
-
-// union returns the keys of two maps.
-func union(a, b map[string]any) sets.Set[string] {
-	return sets.KeySet(a).Union(sets.KeySet(b))
 }

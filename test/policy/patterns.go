@@ -257,34 +257,3 @@ func optional(key string) string {
 
 // path leads to a field of an object: a string is a key, an int an index.
 type path []any
-
-// name returns a path in words, such as spec.containers[nginx].image: elements of a list
-// by their names, where they have any.
-func (p path) name(within any) string {
-	var words strings.Builder
-	for _, step := range p {
-		switch step := step.(type) {
-		case string:
-			words.WriteString("." + step)
-			fields, _ := within.(map[string]any)
-			within = fields[step]
-		case int:
-			list, _ := within.([]any)
-			within = list[step]
-			fmt.Fprintf(&words, "[%v]", nameOf(within, step))
-		}
-	}
-	return strings.TrimPrefix(words.String(), ".")
-}
-
-// nameOf returns what tells a list's element from the others, or its index. Two mounts of
-// one volume have the same name.
-func nameOf(element any, index int) any {
-	fields, _ := element.(map[string]any)
-	for _, key := range []string{"mountPath", "devicePath", "name"} {
-		if fields[key] != nil {
-			return fields[key]
-		}
-	}
-	return index
-}

@@ -121,12 +121,13 @@ func (r *row) ask(foo plan.Owner) {
 
 // wanting returns Foos that ask for different children of the kind.
 func (r *row) wanting() (all []plan.Owner) {
-	for name, size := range map[string]int32{"foo": 1, "a-name-of-63-characters-0123456789-0123456789-0123456789-0123456": 10, "without-replicas": 0} {
-		foo := r.newFoo(name, size)
+	for _, foo := range []plan.Owner{
+		r.newFoo("foo", 1), r.newFoo("without-replicas", 0),
+		r.newFoo("a-name-of-63-characters-0123456789-0123456789-0123456789-0123456", 10),
+	} {
 		r.ask(foo)
 		all = append(all, foo)
 	}
-	slices.SortFunc(all, func(a, b plan.Owner) int { return len(a.GetName()) - len(b.GetName()) })
 	return all
 }
 

@@ -13,14 +13,13 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"example.com/sample-controller/test/footest"
 )
 
 // rules writes the items of a policy for a kind.
 type rules struct {
 	kind, aKind            string
+	owner                  *footest.OwnerRow
 	variables, validations strings.Builder
 }
 
@@ -93,7 +92,8 @@ func (r *rules) elements(owned *part, path []string, now, before string) {
 		"may change only "+enumerate(names)+" in the "+at+" of "+r.aKind)
 	for _, name := range names {
 		inner := owned.named[name]
-		r.validation(inner.list(at+"["+name+"]"), "request.operation != 'UPDATE' ||\n      "+sameNamed(inner, name, now, before, asked),
+		r.validation(inner.list(at+"["+name+"]"),
+			"request.operation != 'UPDATE' ||\n      "+sameNamed(inner, name, now, before, asked),
 			"may change the "+name+" in the "+at+" of "+r.aKind+" only as a Foo asks for it")
 	}
 }
@@ -146,7 +146,8 @@ func same(owned *part, now, before, asked string) string {
 		case inner.fields != nil:
 			conditions = append(conditions, same(inner, now+".orValue({})", before+".orValue({})", asked))
 		case inner.each != nil:
-			conditions = append(conditions, sameEach(inner, inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"))
+			now, before := inner.elementsAt(now), inner.elementsAt(before)
+			conditions = append(conditions, sameEach(inner, now, before, asked+".orValue([])"))
 		default:
 			now, before, asked := inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"
 			names := slices.Sorted(maps.Keys(inner.named))
@@ -260,14 +261,6 @@ func item(to *strings.Builder, owned, comment []string) {
 // wordFoo matches the kind Foo in a text, and its plural.
 var wordFoo = regexp.MustCompile(`\b(Foos|Foo)\b`)
 
-// ownerOf returns the kind whose objects own those of a resource.
-func ownerOf(resource schema.GroupVersionResource) *footest.OwnerRow {
-	if known := footest.Served(resource.Resource); known != nil {
-		return known.Owner()
-	}
-	return footest.FooOwner // of a row that only a test has
-}
-
 // inWordsOf returns a text about Foos as one about a kind.
 func inWordsOf(owner *footest.OwnerRow, text string) string {
 	if owner == footest.FooOwner {
@@ -275,15 +268,14 @@ func inWordsOf(owner *footest.OwnerRow, text string) string {
 	}
 	return wordFoo.ReplaceAllStringFunc(text, func(word string) string {
 		if word == "Foos" {
-			return pluralOf(owner)
+			return plural(owner.Kind.Kind, owner.Resource.Resource)
 		}
 		return owner.Kind.Kind
 	})
 }
 
-// pluralOf returns the plural of a kind, such as HTTPMice for HTTPMouse.
-func pluralOf(owner *footest.OwnerRow) string {
-	kind, resource := owner.Kind.Kind, owner.Resource.Resource
+// plural returns the plural of a kind, such as HTTPMice for HTTPMouse, by its resource.
+func plural(kind, resource string) string {
 	same := 0
 	for same < min(len(kind), len(resource)) && strings.ToLower(kind)[same] == resource[same] {
 		same++

@@ -127,15 +127,24 @@ func newServerWith(t *testing.T, image string, installedObjects []object) *serve
 // shipped returns the objects of the folder of permissions.
 func shipped(t *testing.T) []object {
 	t.Helper()
-	files, err := filepath.Glob(permissions + "/*.yaml")
-	must(t, err)
 	var objects []object
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+	for _, text := range files(t) {
 		objects = append(objects, decode(text)...)
 	}
 	return objects
+}
+
+// files returns the manifests of the folder of permissions by their paths.
+func files(t *testing.T) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob(permissions + "/*.yaml")
+	must(t, err)
+	texts := map[string][]byte{}
+	for _, path := range paths {
+		texts[path], err = os.ReadFile(path)
+		must(t, err)
+	}
+	return texts
 }
 
 // decode returns the objects in a file, without kustomize's.

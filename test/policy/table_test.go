@@ -5,9 +5,6 @@
 package policy
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/test/footest"
 )
@@ -68,15 +64,6 @@ func unrestricted() sets.Set[string] {
 	return all
 }
 
-// children returns all kinds of children.
-func children() []*footest.Kind {
-	var all []*footest.Kind
-	for _, owner := range footest.Owners {
-		all = append(all, owner.Kinds...)
-	}
-	return all
-}
-
 // What the shipped roles let the controller write has a row, and a policy covers it.
 func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 	covered := sets.New[string]()
@@ -121,7 +108,8 @@ func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 // too: the admission plugin OwnerReferencesPermissionEnforcement requires it of those who
 // change an owner.
 func TestTheRoleHasTheRightsForEachKind(t *testing.T) {
-	for _, known := range children() {
+	for _, k := range rows {
+		of := k.resource(t)
 		verbs := []string{"get", "list", "watch", "create", "patch", "delete"}
 		missing := sets.New(verbs...)
 		for _, shipped := range shipped(t) {
@@ -130,14 +118,14 @@ func TestTheRoleHasTheRightsForEachKind(t *testing.T) {
 				continue
 			}
 			for _, rule := range role.Rules {
-				if slices.Contains(rule.APIGroups, known.Resource.Group) && slices.Contains(rule.Resources, known.Resource.Resource) {
+				if slices.Contains(rule.APIGroups, of.Group) && slices.Contains(rule.Resources, of.Resource) {
 					missing.Delete(rule.Verbs...)
 				}
 			}
 		}
 		if len(missing) > 0 {
 			t.Errorf("the controller may not %s its %s: add this rule to %s/controller.yaml\n- apiGroups: [%q]\n  resources: [%[2]s]\n  verbs: [%[5]s]",
-				strings.Join(sets.List(missing), ", "), known.Resource.Resource, permissions, known.Resource.Group, strings.Join(verbs, ", "))
+				strings.Join(sets.List(missing), ", "), of.Resource, permissions, of.Group, strings.Join(verbs, ", "))
 		}
 	}
 }
@@ -153,25 +141,18 @@ func groupResource(group, resource string) string {
 	return name
 }
 
-// policyText is a shipped policy with its text.
+// policyText is a shipped policy with the text of its file.
 type policyText struct {
-	admissionregistrationv1.ValidatingAdmissionPolicy
+	*admissionregistrationv1.ValidatingAdmissionPolicy
 	file, text string
 }
 
-func policies(t *testing.T) []policyText {
+func policies(t *testing.T) (all []policyText) {
 	t.Helper()
-	files, err := filepath.Glob(permissions + "/*.yaml")
-	must(t, err)
-	var all []policyText
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
-		for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
-			policy := policyText{file: file, text: string(document)}
-			must(t, yaml.Unmarshal(document, &policy.ValidatingAdmissionPolicy))
-			if policy.Kind == "ValidatingAdmissionPolicy" {
-				all = append(all, policy)
+	for file, text := range files(t) {
+		for _, decoded := range decode(text) {
+			if policy, ok := decoded.(*admissionregistrationv1.ValidatingAdmissionPolicy); ok {
+				all = append(all, policyText{policy, file, string(text)})
 			}
 		}
 	}
