@@ -34,20 +34,13 @@ import (
 // controller's workers.
 const goroutines = 2
 
-type options struct {
-	kubeconfig string
-	events     bool
-	watch      bool
-}
-
 func main() {
-	var opts options
-	flag.StringVar(&opts.kubeconfig, "kubeconfig", "", "path of a kubeconfig")
-	flag.BoolVar(&opts.events, "events", false, "write one Event for each Foo")
-	flag.BoolVar(&opts.watch, "watch", false, "watch Foos and Deployments, and decode and discard the events")
+	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
+	events := flag.Bool("events", false, "write one Event for each Foo")
+	watches := flag.Bool("watch", false, "watch Foos and Deployments, and decode and discard the events")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, opts)
+	err := run(ctx, *kubeconfig, *events, *watches)
 	stopped := ctx.Err() != nil
 	stop()
 	if err != nil && !stopped {
@@ -63,13 +56,13 @@ type loop struct {
 	events bool
 }
 
-func run(ctx context.Context, opts options) error {
-	config, err := clientcmd.BuildConfigFromFlags("", opts.kubeconfig)
+func run(ctx context.Context, kubeconfig string, events, watches bool) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
 	config.QPS = -1
-	l := &loop{events: opts.events}
+	l := &loop{events: events}
 	if l.foos, err = clientset.NewForConfig(config); err != nil {
 		return err
 	}
@@ -80,7 +73,7 @@ func run(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	if opts.watch {
+	if watches {
 		if err := l.watch(ctx, waiting.ResourceVersion); err != nil {
 			return err
 		}
