@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .NOTPARALLEL:
 
 # Tests use the user's cluster only if KUBECONFIG is an argument of make, as in make
-# test-e2e KUBECONFIG=... An exported KUBECONFIG is ignored, because it usually names a
+# TARGET KUBECONFIG=... An exported KUBECONFIG is ignored, because it usually names a
 # cluster that somebody works with.
 ifeq ($(origin KUBECONFIG),command line)
 export E2E_KUBECONFIG := $(KUBECONFIG)
@@ -22,18 +22,12 @@ export GO_TEST_FLAGS ?=
 # How long each fuzz target runs: a number of inputs, as in 5000x, or a duration. Go
 # before 1.27 may report the end of a duration as a failure (go.dev/issue/75804).
 export FUZZ_TIME ?= 5000x
-# The minor version of Kubernetes that the cluster of the end-to-end tests emulates, such
-# as 1.35. By default it emulates none.
-export EMULATED_VERSION ?=
 # The name of the image, with the registry unless it is Docker's. It may end with a tag that
 # others chose, so that neither make nor the shell may take it for code: recipes take it from
 # the environment.
 IMAGE ?= sample-controller:latest
 override IMAGE := $(value IMAGE)
 export IMAGE
-
-# How often make flakes repeats the unit tests and the end-to-end tests.
-FLAKES ?= 20 10
 
 # hack/check.sh NAME runs a check of that script; with a command, the command is the
 # check.
@@ -49,7 +43,7 @@ help: ## Show this list
 ##@ Build
 
 .PHONY: build
-build: bin/sample-controller ## Build bin/sample-controller and bin/devcluster
+build: bin/sample-controller ## Build the programs in bin that others need
 
 .PHONY: install-yaml
 install-yaml: ## Write the manifests of the installation to _output/install.yaml (IMAGE=registry/name:tag or @digest)
@@ -76,14 +70,10 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck verify-codegen test-unit build test-policy vet lint test-e2e ## Run the checks for each change: format, vet, lint, generated code, admission policy, unit and end-to-end tests
+test: fmt-check tidy-check shellcheck verify-codegen test-unit build test-policy vet lint ## Run the checks for each change: format, vet, lint, generated code, admission policy, unit tests, and those on a cluster
 
 .PHONY: test-all
 test-all: test fuzz test-codegen ## Run make test and all other checks
-
-.PHONY: flakes
-flakes: ## Repeat the unit and end-to-end tests beside two CPU hogs until one fails (FLAKES="20 10": the numbers of runs)
-	@hack/flakes.sh $(FLAKES)
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -125,10 +115,6 @@ lint: bin/golangci-lint ## Run golangci-lint in each module
 test-codegen: ## Test the scripts that generate code, on copies of the tree
 	$(check) codegen
 
-.PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests on a devcluster, or on your cluster (KUBECONFIG=file)
-	$(check) e2e
-
 # Programs are always rebuilt, because only the go command knows whether they are up to
 # date.
 .PHONY: FORCE
@@ -142,4 +128,4 @@ bin/golangci-lint: FORCE
 
 # The targets of folders that can be deleted: see "What can be deleted" in
 # CONTRIBUTING.md.
-include $(sort $(wildcard */targets.mk */*/targets.mk))
+include $(sort $(wildcard */targets.mk */*/targets.mk */*/*/targets.mk))

@@ -13,11 +13,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/plan"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation"
-	"example.com/sample-controller/test/simulation/explore"
 )
 
 func TestSimulation(t *testing.T) {
@@ -30,24 +28,6 @@ func TestSimulationRandom(t *testing.T) {
 	for _, owner := range footest.Owners {
 		simulation.TestRandomSequences(t, owner, startSimulated(owner))
 	}
-}
-
-func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
-
-func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.FooOwner, newExplored) }
-
-// newExplored makes the controller for test/simulation/explore.
-func newExplored(parts explore.Parts) (explore.Subject, error) {
-	controller, err := NewController(Config{
-		KubeClient: parts.Kubernetes, FooClient: parts.Custom, KubeInformers: parts.KubeInformers, FooInformers: parts.CustomInformers,
-		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics,
-	}, plan.Foos(footest.DefaultImage))
-	if err != nil {
-		return explore.Subject{}, err
-	}
-	controller.queue.TypedDelayingInterface = parts.Queue
-	_, err = controller.addEventHandlers(context.Background())
-	return explore.Subject{Controller: controller, ProcessNextWorkItem: controller.processNextWorkItem}, err
 }
 
 // simulatedMetrics are shared by all controllers, because component-base keeps each registry

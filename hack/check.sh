@@ -184,27 +184,6 @@ check_shellcheck() {
   files \( -name '*.sh' -o -path './.ci/run' \) | xargs -0 shellcheck -x
 }
 
-# The end-to-end tests. They use the cluster of E2E_KUBECONFIG, or else a devcluster that
-# emulates the Kubernetes version in EMULATED_VERSION, such as 1.35.
-check_e2e() {
-  export DEVCLUSTER_BIN=${root}/bin/devcluster
-  # Many at a time, because they mostly wait for the cluster.
-  local tests=(go test -vet=off -parallel=16 ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
-  if [[ -z "${E2E_KUBECONFIG:-}" ]]; then
-    # shellcheck disable=SC2016 # the shell in the cluster expands it
-    "${DEVCLUSTER_BIN}" run -nodes=2 -emulated-version="${EMULATED_VERSION:-}" -- \
-      sh -c 'E2E_KUBECONFIG=${KUBECONFIG} exec "$@"' sh "${tests[@]}"
-    return
-  fi
-  if [[ ! -f "${E2E_KUBECONFIG}" ]]; then
-    echo "KUBECONFIG=${E2E_KUBECONFIG}: no such file"
-    return 1
-  fi
-  local folder
-  folder=$(cd "$(dirname "${E2E_KUBECONFIG}")" && pwd)
-  E2E_KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") "${tests[@]}"
-}
-
 name=${1:-}
 if [[ $# -le 1 ]] && ! declare -F "check_${name}" >/dev/null; then
   echo "usage: $0 NAME [COMMAND...]; without a COMMAND, one of:$(declare -F | sed -n 's/^declare -f check_/ /p' | tr -d '\n')" >&2

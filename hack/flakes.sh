@@ -26,20 +26,21 @@ for _ in 1 2; do
   hogs+=("$!")
 done
 
-# repeat CHECK TIMES runs a check several times.
+# repeat TIMES CHECK [COMMAND] runs a check several times.
 repeat() {
-  local run
-  for ((run = 1; run <= $2; run++)); do
+  local times=$1 run
+  shift
+  for ((run = 1; run <= times; run++)); do
     SECONDS=0
-    if ! hack/check.sh "$1" >"${log}" 2>&1; then
+    if ! hack/check.sh "$@" >"${log}" 2>&1; then
       cat "${log}"
-      echo "flakes: $1 failed in run ${run} of $2"
+      echo "flakes: $1 failed in run ${run} of ${times}"
       return 1
     fi
-    echo "flakes: $1 passed in run ${run} of $2, in ${SECONDS} s"
+    echo "flakes: $1 passed in run ${run} of ${times}, in ${SECONDS} s"
   done
 }
 
 export GO_TEST_FLAGS="${GO_TEST_FLAGS:-} -count=1"
-repeat unit "${1:-20}"
-repeat e2e "${2:-10}"
+repeat "${1:-20}" unit
+repeat "${2:-10}" e2e hack/e2e.sh

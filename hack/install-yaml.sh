@@ -7,7 +7,7 @@
 #   hack/install-yaml.sh IMAGE OUTPUT
 #
 # IMAGE is the controller's image with its registry: NAME[:TAG][@DIGEST]. The script uses
-# the kubectl in bin/devcluster.
+# the kubectl in bin/devcluster, or, without devcluster, kubectl itself.
 
 set -o errexit -o nounset -o pipefail
 
@@ -57,6 +57,10 @@ trap 'rm -rf "${overlay}"' EXIT
     echo "  digest: ${digest}"
   fi
 } >"${overlay}/kustomization.yaml"
-"${DEVCLUSTER_BIN:-bin/devcluster}" kubectl kustomize "${overlay}" >"${overlay}/install.yaml"
+kubectl=(kubectl)
+if [[ -n "${DEVCLUSTER_BIN:-}" || -d devcluster ]]; then
+  kubectl=("${DEVCLUSTER_BIN:-bin/devcluster}" kubectl)
+fi
+"${kubectl[@]}" kustomize "${overlay}" >"${overlay}/install.yaml"
 mv "${overlay}/install.yaml" "${output}"
 echo "Wrote ${output}"

@@ -36,7 +36,7 @@ for minor in "${minors[@]}"; do
   log=_output/skew/${minor}.log
   echo "${minor}: the output goes to ${log}"
   passed=1
-  EMULATED_VERSION=${minor} GO_TEST_FLAGS=-v E2E_KUBECONFIG='' hack/check.sh e2e >"${log}" 2>&1 || passed=0
+  EMULATED_VERSION=${minor} GO_TEST_FLAGS=-v E2E_KUBECONFIG='' hack/check.sh e2e hack/e2e.sh >"${log}" 2>&1 || passed=0
   passes=$(count PASS "${log}" | cut -d: -f1) failures=$(count FAIL "${log}")
   if [[ "${passed}" == 0 && "${failures}" == 0 || "${passes}" == 0 ]]; then
     passed=0 failures="1: the run itself" # it was not built, ended early, or ran no test
