@@ -73,7 +73,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 test: fmt-check tidy-check shellcheck verify-codegen test-unit build test-policy vet lint ## Run the checks for each change: format, vet, lint, generated code, admission policy, unit tests, and those on a cluster
 
 .PHONY: test-all
-test-all: test fuzz test-codegen ## Run make test and all other checks
+test-all: test fuzz ## Run make test and all other checks
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -110,10 +110,6 @@ vet: ## Run go vet in each module
 .PHONY: lint
 lint: bin/golangci-lint ## Run golangci-lint in each module
 	$(check) lint
-
-.PHONY: test-codegen
-test-codegen: ## Test the scripts that generate code, on copies of the tree
-	$(check) codegen
 
 # Programs are always rebuilt, because only the go command knows whether they are up to
 # date.

@@ -167,11 +167,6 @@ check_vulnerabilities() {
   return "${code}"
 }
 
-# The tests of hack/update-codegen.sh and hack/verify-codegen.sh.
-check_codegen() {
-  (cd hack/codegen && go_test ./...)
-}
-
 check_verify-codegen() {
   hack/verify-codegen.sh
 }

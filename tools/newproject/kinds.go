@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The files of an added kind: copies of the first kind's with other names, and templates for
-// what is particular to a kind.
+// Added kinds: their files, and what other files say of them.
 
 package main
 
 import (
+	"context"
 	"embed"
+	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"path"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // addedKind is a kind of a project beside its first one.
@@ -26,173 +31,249 @@ type addedKind struct {
 	Child string `json:"child"`
 }
 
+// names returns the names of a project with this kind in place of the first one.
+func (k addedKind) names(n names) names {
+	return deriveNames(request{Module: n.Module, Group: n.Group, Version: n.Version, Kind: k.Kind, Plural: k.Plural, Short: k.Short})
+}
+
+// check returns an error if a project can't get a kind beside those that it has.
+func (k addedKind) check(project request) error {
+	n := k.names(deriveNames(project))
+	if err := errors.Join(checkKind(n), checkPlural(n), checkShort(n.Short)); err != nil {
+		return errors.New(strings.ReplaceAll(err.Error(), "-kind=", "-add-kind="))
+	}
+	if _, err := childOf(k.Child); err != nil {
+		return err
+	}
+	for _, other := range append([]addedKind{{Kind: project.Kind, Plural: project.Plural, Short: project.Short}}, project.Kinds...) {
+		o := other.names(deriveNames(project))
+		switch {
+		case strings.EqualFold(o.Kind, k.Kind):
+			return fmt.Errorf("-add-kind=%s: the project has this kind already", k.Kind)
+		case o.Plural == n.Plural:
+			return fmt.Errorf("-add-kind=%s: its plural, %s, is that of %s: choose another with -plural", k.Kind, n.Plural, o.Kind)
+		case k.Short != "" && k.Short == o.Short:
+			return fmt.Errorf("-short=%s: is that of %s: choose another", k.Short, o.Kind)
+		case k.Child == other.Child:
+			return fmt.Errorf("-child=%s: %s own this already, and the controllers of both would need the same informer: choose another", k.Child, o.Kinds)
+		}
+	}
+	return nil
+}
+
+// childType is a kind of Kubernetes' own, with its names in Go.
+type childType struct {
+	schema.GroupVersionKind
+
+	// Package is that of the type, such as k8s.io/api/networking/v1, and Alias its name in
+	// imports.
+	Package, Alias string
+	// GoGroup and GoVersion are those of the clients and informers: Networking, V1.
+	GoGroup, GoVersion string
+	// Plural is that of the clients and informers, and Resource that of URLs.
+	Plural, Resource string
+	// Field is the name of a field of the owner's spec in JSON, and Variable that of a
+	// variable in Go.
+	Field, Variable string
+	// Article is a or an.
+	Article string
+	// Counts reports whether the API server counts generations of the kind.
+	Counts bool
+}
+
+// uncounted are kinds with a spec of which the API server counts no generations.
+var uncounted = []string{"Service", "PersistentVolumeClaim", "ResourceQuota", "LimitRange", "Pod", "Lease"}
+
+// childOf finds the kind of Kubernetes' own that GROUP/VERSION/Kind names.
+func childOf(name string) (childType, error) {
+	refused := func(format string, args ...any) (childType, error) {
+		return childType{}, fmt.Errorf("-child=%s: %s", name, fmt.Sprintf(format, args...))
+	}
+	parts := strings.Split(name, "/")
+	if len(parts) == 2 {
+		parts = append([]string{""}, parts...)
+	}
+	if len(parts) != 3 {
+		return refused("must be GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress, or v1/ConfigMap")
+	}
+	c := childType{GroupVersionKind: schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}}
+	object, err := scheme.Scheme.New(c.GroupVersionKind)
+	if err != nil {
+		return refused("client-go does not know this kind: %v", err)
+	}
+	fields := reflect.TypeOf(object).Elem()
+	c.Package = fields.PkgPath()
+	group := path.Base(path.Dir(c.Package))
+	c.Alias, c.GoGroup, c.GoVersion = group+c.Version, capitalized(group), capitalized(c.Version)
+	plural, _ := meta.UnsafeGuessKindToResource(c.GroupVersionKind)
+	c.Plural, c.Resource = pluralOf(c.Kind), plural.Resource
+	c.Variable, c.Article = camel(c.Kind), "a"+spelling{names: names{Kind: c.Kind}}.n()
+	c.Field = c.Variable + "Name"
+	_, hasSpec := fields.FieldByName("Spec")
+	c.Counts = hasSpec && !slices.Contains(uncounted, c.Kind)
+	clients, ok := reflect.TypeFor[kubernetes.Interface]().MethodByName(c.GoGroup + c.GoVersion)
+	if !ok {
+		return refused("client-go has no client for this group and version")
+	}
+	client, ok := clients.Type.Out(0).MethodByName(c.Plural)
+	switch {
+	case !ok:
+		return refused("client-go has no client for %s", c.Plural)
+	case client.Type.NumIn() == 0:
+		return refused("%s belong to no namespace: what owns an object must be in the same namespace", c.Plural)
+	case c.Resource == "deployments":
+		return refused("the first kind owns Deployments, and the controllers of both would need the same informer: choose another")
+	}
+	return c, nil
+}
+
 // The templates of an added kind, with the sample's names.
 //
 //go:embed kind/*.txt
 var kindTemplates embed.FS
 
-// kindFiles are the files of an added kind, by their templates.
-var kindFiles = map[string]string{
-	"types.go.txt":     "pkg/apis/samplecontroller/v1alpha1/foo_types.go",
-	"owner.go.txt":     "pkg/apis/samplecontroller/v1alpha1/foo_owner.go",
-	"plan.go.txt":      "internal/plan/foo_kind.go",
-	"harness.go.txt":   "test/footest/foo_kind.go",
-	"example.yaml.txt": "artifacts/examples/example-foo.yaml",
+// filesOf returns the files of an added kind, with their templates. Those of a first kind may be
+// there already.
+func filesOf(first, k names) map[string]string {
+	kind, api := k.Singular(), "pkg/apis/"+k.Package+"/"+k.Version+"/"
+	return map[string]string{
+		api + kind + "_types.go":                                 "types.go.txt",
+		api + kind + "_owner.go":                                 "owner.go.txt",
+		"internal/plan/" + kind + "_kind.go":                     "plan.go.txt",
+		"test/" + first.Singular() + "test/" + kind + "_kind.go": "harness.go.txt",
+		"artifacts/examples/example-" + kind + ".yaml":           "example.yaml.txt",
+	}
 }
 
-// kindWriter writes the files of an added kind.
-type kindWriter struct {
-	speller
-	src     *sources
-	child   childType
-	project *project
+// edit is an addition to a file of the project: a template, or a text, goes before or after the
+// first match of an expression. Each goes where what a user adds for another child of the first
+// kind does not, so that git can merge both.
+type edit struct {
+	file, match string
+	before      bool
+	text        string
+}
+
+// edits are what the files of a project say of an added kind, with the sample's names.
+var edits = []edit{
+	{"clients.go", `(?s)var apisOf = .*?\n\t\},\n`, false, "clients.go.txt"},
+	{"internal/plan/kinds.go", `\treturn \[\]\*OwnerKind\{[^}]*`, false, ", Foos()"},
+	{"test/footest/owners.go", `var Owners = \[\]\*OwnerRow\{[^}]*`, false, ", FooOwner"},
+	{"artifacts/deploy/permissions/controller.yaml", `(?m)^# get: the controller reads a`, true, "rules.yaml.txt"},
+	{"docs/operations.md", `(?m)^\| .get., .list., .watch. \|`, true, "manual.md.txt"},
+	{"artifacts/deploy/permissions/users.yaml", `  verbs: \[get\]\n`, false, rule("foos, foos/status", "get")},
+	{"artifacts/deploy/permissions/users.yaml", `  verbs: \[list, watch\]\n`, false, rule("foos", "list, watch")},
+	{"artifacts/deploy/permissions/users.yaml", `  verbs: \[create, .*\n`, false, rule("foos", "create, update, patch, delete, deletecollection")},
+}
+
+func rule(resources, verbs string) string {
+	return fmt.Sprintf("- apiGroups: [samplecontroller.k8s.io]\n  resources: [%s]\n  verbs: [%s]\n", resources, verbs)
 }
 
 // addKind adds the files of a kind to a project, and what other files say of it.
-func (src *sources) addKind(p *project, first speller, k addedKind) error {
+func (b *blueprint) addKind(p *project, k addedKind) error {
 	child, err := childOf(k.Child)
 	if err != nil {
 		return err
 	}
-	w := &kindWriter{speller: speller{names: k.names(first.names), first: &first}, src: src, child: child, project: p}
-	for _, add := range []func() error{w.checkNames, w.fillTemplates, w.editFiles} {
-		if err := add(); err != nil {
+	n := k.names(p.names)
+	s := spelling{names: n, longAlias: p.longAlias}
+	for name, from := range filesOf(p.names, n) {
+		text, err := b.fillTemplate(from, p, child)
+		if err != nil {
+			return err
+		}
+		if p.has(name) {
+			return fmt.Errorf("-add-kind=%s: there is a file %s already: choose another kind", k.Kind, name)
+		}
+		file, err := s.fill(treeFile{name, []byte(text), 0o644})
+		if err != nil {
+			return err
+		}
+		p.files = append(p.files, file)
+	}
+	for _, e := range edits {
+		text, err := b.fillTemplate(e.text, p, child)
+		if err == nil {
+			err = p.edit(e, s.filler().Replace(text))
+		}
+		if err != nil {
 			return fmt.Errorf("-add-kind=%s: %w", k.Kind, err)
 		}
 	}
 	return nil
 }
 
-// names returns the names of a project with this kind in place of the first one.
-func (k addedKind) names(n names) names {
-	return deriveNames(request{Module: n.Module, Group: n.Group, Version: n.Version, Kind: k.Kind, Plural: k.Plural, Short: k.Short})
-}
-
-// checkNames returns an error if the names of the kind conflict with those of generated code.
-func (w *kindWriter) checkNames() error { return checkScopes(w.names, w.src.clients) }
-
-// add adds a file, unless there is one of this path, or another file of its folder declares
-// something of the same name.
-func (w *kindWriter) add(file treeFile) error {
-	var others []treeFile
-	for _, other := range w.project.files {
-		if strings.EqualFold(other.path, file.path) {
-			return fmt.Errorf("there is a file %s already: choose another kind", file.path)
-		}
-		if path.Ext(other.path) == ".go" && path.Dir(other.path) == path.Dir(file.path) {
-			others = append(others, other)
-		}
+// edit makes an addition.
+func (p *project) edit(e edit, text string) error {
+	name := strings.ReplaceAll(e.file, "foo", p.Singular())
+	i := slices.IndexFunc(p.files, func(file treeFile) bool { return file.path == name })
+	if i < 0 {
+		return fmt.Errorf("the project has no %s", name)
 	}
-	if path.Ext(file.path) == ".go" {
-		taken, err := declaredIn(others...)
-		if err != nil {
-			return err
-		}
-		added, err := declaredIn(file)
-		if err != nil {
-			return err
-		}
-		for m := range added {
-			if taken[m] {
-				return fmt.Errorf("%s has a %s already: choose another kind, or add a word", path.Dir(file.path), m.name)
-			}
-		}
+	data := p.files[i].data
+	at := regexp.MustCompile(e.match).FindIndex(data)
+	if at == nil {
+		return fmt.Errorf("%s has nothing like %s", name, e.match)
 	}
-	w.project.files = append(w.project.files, file)
+	to := at[1]
+	if e.before {
+		to = at[0]
+	}
+	p.files[i].data = slices.Concat(data[:to], []byte(text), data[to:])
 	return nil
 }
 
-// declaredIn returns what Go files of a package declare.
-func declaredIn(files ...treeFile) (map[member]bool, error) {
-	p := &goPackage{names: map[string]bool{}, declared: map[member]bool{}}
-	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file.path, file.data, 0)
-		if err != nil {
-			return nil, err
-		}
-		p.add(parsed)
+// fillTemplate returns a text, or the template that it names, for a child. It has slots for the
+// names of the kind.
+func (b *blueprint) fillTemplate(text string, p *project, child childType) (string, error) {
+	data, err := kindTemplates.ReadFile("kind/" + text)
+	switch {
+	case err != nil:
+		text = slotText(text)
+	case strings.HasSuffix(text, ".go.txt"):
+		text = slotGo(string(data), map[string]bool{})
+	default:
+		text = slotText(string(data))
 	}
-	return p.declared, nil
+	t, err := template.New("").Delims("<<", ">>").Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = t.Execute(&out, struct {
+		childType
+
+		First    names  // those of the first kind
+		License  string // the line at the top of each Go file
+		Decoding string // the methods that decode a status, which are as those of the first kind
+	}{child, p.names, b.between("controller.go", "", "\n"), b.between("decode.go", "// UnmarshalJSON reads", "// ignoreTypes returns")})
+	return out.String(), err
 }
 
-// fillTemplates adds the files of the templates.
-func (w *kindWriter) fillTemplates() error {
-	for name, to := range kindFiles {
-		text, err := w.fill(name)
-		if err != nil {
-			return err
-		}
-		if name == "owner.go.txt" {
-			decoding, err := w.decoding()
-			if err != nil {
-				return err
+// between returns the part of a file that begins with a text, up to another one.
+func (b *blueprint) between(base, begin, end string) string {
+	for _, file := range b.files {
+		if path.Base(file.path) == base {
+			if _, text, ok := strings.Cut(string(file.data), begin); ok {
+				text, _, _ = strings.Cut(text, end)
+				return begin + text
 			}
-			text += decoding
-		}
-		to = w.text(to)
-		data := []byte(w.text(text))
-		if path.Ext(to) == ".go" {
-			if data, err = withoutImports(w.src.license() + text); err == nil {
-				data, err = w.goFile(to, data)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		if err := w.add(treeFile{to, data, 0o644}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// license returns the line at the top of each Go file.
-func (src *sources) license() string {
-	for _, file := range src.kept {
-		if file.path == "controller.go" {
-			license, _, _ := strings.Cut(string(file.data), "\n")
-			return license + "\n\n"
 		}
 	}
 	return ""
 }
 
-// fill executes a template. It returns the text with the sample's names.
-func (w *kindWriter) fill(name string) (string, error) {
-	text, err := kindTemplates.ReadFile("kind/" + name)
-	if err != nil {
-		return "", err
+// checkKind returns an error if the kind can't be added to the project in the folder.
+func (u *updater) checkKind(ctx context.Context) error {
+	if err := u.kind.check(u.from.request); err != nil {
+		return err
 	}
-	t, err := template.New(name).Delims("<<", ">>").Parse(string(text))
-	if err != nil {
-		return "", err
-	}
-	article := speller{names: names{Kind: w.child.Kind}}.text("a Foo")
-	var out strings.Builder
-	err = t.Execute(&out, struct {
-		childType
-		Article, First string
-	}{w.child, strings.TrimSuffix(article, " "+w.child.Kind), w.first.Kind})
-	return out.String(), err
-}
-
-// decoding returns the methods that decode the status, which are as those of the first kind.
-func (w *kindWriter) decoding() (string, error) {
-	const name = "pkg/apis/samplecontroller/v1alpha1/decode.go"
-	i := slices.IndexFunc(w.src.kept, func(file treeFile) bool { return file.path == name })
-	if i < 0 {
-		return "", nil
-	}
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, name, w.src.kept[i].data, parser.ParseComments)
-	if err != nil {
-		return "", err
-	}
-	var methods strings.Builder
-	for _, declaration := range file.Decls {
-		if method, ok := declaration.(*ast.FuncDecl); ok && method.Recv != nil {
-			fmt.Fprintf(&methods, "\n%s\n", w.src.kept[i].data[set.Position(method.Doc.Pos()).Offset:set.Position(method.End()).Offset])
+	first := deriveNames(u.from.request)
+	for name := range filesOf(first, u.kind.names(first)) {
+		if found, err := git(ctx, u.dir, "ls-files", name); err != nil || found != "" {
+			return errors.Join(err, fmt.Errorf("-add-kind=%s: needs %s, which the project has already: choose another kind, or add a word", u.kind.Kind, name))
 		}
 	}
-	return methods.String(), nil
+	return nil
 }

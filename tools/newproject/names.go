@@ -5,10 +5,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -51,16 +48,16 @@ func deriveNames(r request) names {
 	return n
 }
 
-// singular returns the kind in lower case, as in kubectl commands and the names of
+// Singular returns the kind in lower case, as in kubectl commands and the names of
 // generated files.
-func (n names) singular() string { return strings.ToLower(n.Kind) }
+func (n names) Singular() string { return strings.ToLower(n.Kind) }
 
 // shortest returns the shortest name of the resource for kubectl.
 func (n names) shortest() string {
 	if n.Short != "" {
 		return n.Short
 	}
-	return n.singular()
+	return n.Singular()
 }
 
 // modelPackage returns the module's name in OpenAPI definitions: the host's labels in
@@ -79,10 +76,21 @@ func (n names) modelPackage() string {
 	return strings.ReplaceAll(strings.Join(reversed, "."), "~", "-")
 }
 
+// modMajor matches a module's path with a major version.
+var modMajor = regexp.MustCompile(`^(.+)/(v[2-9]|v[1-9][0-9]+)$`)
+
+// major returns the major version of the module's path, or v0.
+func (n names) major() string {
+	if match := modMajor.FindStringSubmatch(n.Module); match != nil {
+		return match[2]
+	}
+	return "v0"
+}
+
 // programOf returns the last element of a module's path, without the major version, as a
 // valid name of a Kubernetes object.
 func programOf(path string) string {
-	prefix, _ := splitMajor(path)
+	prefix := modMajor.ReplaceAllString(path, "$1")
 	last := strings.ToLower(prefix[strings.LastIndex(prefix, "/")+1:])
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -141,81 +149,9 @@ func capitalized(s string) string {
 
 // camel makes an identifier begin with a lower-case letter: HTTPRoute becomes httpRoute.
 func camel(name string) string {
-	words := splitCamel(name)
-	if len(words) == 0 {
-		return name
+	capitals := len(name) - len(strings.TrimLeft(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+	if capitals > 1 && capitals < len(name) && unicode.IsLower(rune(name[capitals])) {
+		capitals-- // the last one begins a word
 	}
-	return strings.ToLower(words[0]) + strings.Join(words[1:], "")
-}
-
-// splitCamel splits a run of letters and digits into words: HTTPRoute is HTTP and Route,
-// V1alpha1 is one word.
-func splitCamel(run string) []string {
-	var words []string
-	start := 0
-	for i := 1; i < len(run); i++ {
-		upper, before := isUpper(run[i]), isUpper(run[i-1])
-		nextSmall := i+1 < len(run) && unicode.IsLower(rune(run[i+1]))
-		if upper && (!before || nextSmall) {
-			words = append(words, run[start:i])
-			start = i
-		}
-	}
-	if start < len(run) {
-		words = append(words, run[start:])
-	}
-	return words
-}
-
-func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
-
-var (
-	modHost    = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9-]$`)
-	modElement = regexp.MustCompile(`^([A-Za-z0-9_~-]|[A-Za-z0-9_~-][A-Za-z0-9._~-]*[A-Za-z0-9_~-])$`)
-	// A last element that is a major version, and its valid values: v0 and v1 are never
-	// written.
-	modMajor     = regexp.MustCompile(`^(.+)/(v[0-9.]+)$`)
-	majorVersion = regexp.MustCompile(`^v([2-9]|[1-9][0-9]+)$`)
-	// The end of a short file name on Windows, as in "longna~1".
-	shortFile = regexp.MustCompile(`~[0-9]+$`)
-)
-
-// windowsDevices are the names that no file can have on Windows, with any extension.
-var windowsDevices = strings.Fields("con prn aux nul com1 com2 com3 com4 com5 com6 com7 com8 com9 lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9")
-
-// splitMajor splits a module's path before the element with its major version. major is
-// empty if there is none.
-func splitMajor(path string) (prefix, major string) {
-	match := modMajor.FindStringSubmatch(path)
-	if match == nil {
-		return path, ""
-	}
-	return match[1], match[2]
-}
-
-// checkModulePath returns an error if the go command would not accept the path for a
-// module that others can fetch (go.dev/ref/mod#go-mod-file-ident). It does not check the
-// rules for gopkg.in.
-func checkModulePath(path string) error {
-	elements := strings.Split(path, "/")
-	if !modHost.MatchString(elements[0]) {
-		return fmt.Errorf("its first element, %q, is not a domain: lower-case letters, digits, dashes and at least one dot", elements[0])
-	}
-	for _, element := range elements {
-		stem, _, _ := strings.Cut(element, ".")
-		switch {
-		case element == "":
-			return errors.New("it has an empty element")
-		case !modElement.MatchString(element):
-			return fmt.Errorf("%q has something other than letters, digits, -, _, ~ and dots, or a dot at its beginning or end", element)
-		case slices.Contains(windowsDevices, strings.ToLower(stem)):
-			return fmt.Errorf("%q is the name of a device on Windows", element)
-		case shortFile.MatchString(stem):
-			return fmt.Errorf("%q could be the short name of another file on Windows", element)
-		}
-	}
-	if _, major := splitMajor(path); major != "" && !majorVersion.MatchString(major) {
-		return fmt.Errorf("%s is not a valid major version at the end of a path: use v2, v3 and so on", major)
-	}
-	return nil
+	return strings.ToLower(name[:capitals]) + name[capitals:]
 }

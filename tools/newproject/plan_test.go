@@ -9,6 +9,7 @@
 package main
 
 import (
+	"context"
 	"maps"
 	"path"
 	"regexp"
@@ -18,22 +19,20 @@ import (
 	"testing"
 )
 
-// tree is this project, and full and lean what new ones get.
+// tree is this project, and full and lean are what new ones get.
 var (
-	tree = sync.OnceValues(func() ([]treeFile, error) { return readTree("../..") })
-	full = sync.OnceValues(func() (*sources, error) { return readOurs(false) })
-	lean = sync.OnceValues(func() (*sources, error) { return readOurs(true) })
+	tree = sync.OnceValues(func() ([]treeFile, error) { return readTree(context.Background(), "../..") })
+	full = sync.OnceValues(func() (*blueprint, error) { return blueprintOf(false) })
+	lean = sync.OnceValues(func() (*blueprint, error) { return blueprintOf(true) })
 )
 
-func readOurs(lean bool) (*sources, error) {
+func blueprintOf(lean bool) (*blueprint, error) {
 	files, err := tree()
 	if err != nil {
 		return nil, err
 	}
-	return readSources(files, lean)
+	return newBlueprint(files, lean) // it fails if a name is left
 }
-
-func ours(t *testing.T) *sources { return must(t, full) }
 
 func must[T any](t *testing.T, get func() (T, error)) T {
 	t.Helper()
@@ -44,86 +43,10 @@ func must[T any](t *testing.T, get func() (T, error)) T {
 	return got
 }
 
-// TestPlansHaveNoTrace searches plans for the sample's names.
-func TestPlansHaveNoTrace(t *testing.T) {
-	sample := deriveNames(request{Module: "github.com/acme/samples", Group: "sample.acme.dev", Version: "v1", Kind: "Sample"})
-	for _, n := range []names{widget, route, policy, truck, bar, sheep, index, sample} {
-		t.Run(n.Kind, func(t *testing.T) {
-			p, err := ours(t).plan(n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, trace := range findTraces(p.files, n) {
-				t.Error(trace)
-			}
-		})
-	}
-}
-
-// TestKindsThatThisProjectUses checks that names of this project's code work as kinds, or
-// are refused before anything is written.
-func TestKindsThatThisProjectUses(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Cluster": "", "Cache": "", "Client": "", "Controller": "", "Owner": "", "World": "", "Record": "", "Database": "", "Proxy": "", "Endpoint": "Kubernetes' own",
-		"Resource": "would both be named Resource", "Doc": "would write", "Interface": "a word of Go",
-		"Err": "already has a meaning in generated code", "Internal": "already has a meaning in generated code",
-	} {
-		r := good
-		r.Kind = kind
-		err := checkNames(r)
-		if err == nil {
-			_, err = ours(t).spellerFor(deriveNames(r))
-		}
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %v, want %q in it", kind, err, want)
-		}
-	}
-}
-
-func TestSpellingsThatAreFree(t *testing.T) {
-	for say, test := range map[string]struct {
-		kind, group string
-		want        [2]bool
-	}{
-		"nothing is taken": {"Widget", "acme.dev", [2]bool{false, false}},
-		"a variable":       {"Cluster", "acme.dev", [2]bool{true, false}},
-		"an import":        {"Widget", "apps.acme.dev", [2]bool{false, true}},
-		"both":             {"Cluster", "apps.acme.dev", [2]bool{true, true}},
-	} {
-		r := good
-		r.Kind, r.Group, r.Version = test.kind, test.group, "v1"
-		s, err := ours(t).spellerFor(deriveNames(r))
-		if got := [2]bool{s.suffixed, s.longAlias}; err != nil || got != test.want {
-			t.Errorf("%s: got %v, %v, want %v", say, got, err, test.want)
-		}
-	}
-}
-
-func TestGroupsAndProgramsThatThisProjectUses(t *testing.T) {
-	for say, test := range map[string]struct {
-		change func(*request)
-		want   string
-	}{
-		"a group that is one of Kubernetes'":       {func(r *request) { r.Group, r.Version, r.Kind = "apps.acme.dev", "v1", "Policy" }, ""},
-		"a group that is a method of the factory":  {func(r *request) { r.Group = "start.acme.dev" }, "would both be named Start"},
-		"a program that the Makefile builds":       {func(r *request) { r.Module = "github.com/acme/demo" }, "which tools/demo/targets.mk already has in bin"},
-		"a program that a script builds":           {func(r *request) { r.Module = "github.com/acme/image" }, "which hack/image.sh already has in bin"},
-		"a program that is the folder of programs": {func(r *request) { r.Module = "github.com/acme/bin" }, "where the programs are built"},
-		"a program that is a folder":               {func(r *request) { r.Module = "github.com/acme/docs" }, "is a folder or file of the project"},
-	} {
-		r := good
-		test.change(&r)
-		_, err := ours(t).spellerFor(deriveNames(r))
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-			t.Errorf("%s: got %v, want %q in it", say, err, test.want)
-		}
-	}
-}
-
 // texts returns the texts of the files of a plan, by path: "" for pictures.
-func texts(t *testing.T, src *sources, n names) map[string]string {
+func texts(t *testing.T, b *blueprint, n names, kinds ...addedKind) map[string]string {
 	t.Helper()
-	p, err := src.plan(n)
+	p, err := b.plan(n, kinds...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +65,39 @@ func inBoth(t *testing.T, test func(t *testing.T, all map[string]string)) {
 	t.Helper()
 	t.Run("full", func(t *testing.T) { test(t, texts(t, must(t, full), route)) })
 	t.Run("lean", func(t *testing.T) { test(t, texts(t, must(t, lean), route)) })
+}
+
+// TestNamesThatThisProjectUses checks the spelling for names of this project's code.
+func TestNamesThatThisProjectUses(t *testing.T) {
+	for say, test := range map[string]struct {
+		change func(*request)
+		want   string // suffixed, longAlias, or an error
+	}{
+		"nothing is taken":                         {func(*request) {}, ""},
+		"a variable":                               {func(r *request) { r.Kind = "Policy" }, "suffixed"},
+		"a plural that equals the kind":            {func(r *request) { r.Kind, r.Plural = "Sheep", "sheep" }, "suffixed"},
+		"an import":                                {func(r *request) { r.Group, r.Version = "apps.acme.dev", "v1" }, "longAlias"},
+		"a program that the Makefile builds":       {func(r *request) { r.Module = "github.com/acme/golangci-lint" }, "which Makefile has already"},
+		"a program that a script builds":           {func(r *request) { r.Module = "github.com/acme/devcluster" }, "must not be devcluster"},
+		"a program that is the folder of programs": {func(r *request) { r.Module = "github.com/acme/bin" }, "must not be bin"},
+		"a program that is a folder":               {func(r *request) { r.Module = "github.com/acme/docs" }, "must not be docs"},
+	} {
+		r := good
+		test.change(&r)
+		p, err := must(t, full).plan(deriveNames(r))
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case p.suffixed:
+			got = "suffixed"
+		case p.longAlias:
+			got = "longAlias"
+		}
+		if test.want == "" && got != "" || !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %q, want %q", say, got, test.want)
+		}
+	}
 }
 
 // exists reports whether the new project has a file or folder at a path, or will have one
@@ -201,69 +157,67 @@ func anchors(text string) []string {
 }
 
 var (
-	makeRule  = regexp.MustCompile(`(?m)^([a-z][a-z0-9/-]*) *:([^=\n#]*)`)
+	makeRule  = regexp.MustCompile(`(?m)^([a-z][a-z0-9/-]*(?: [a-z][a-z0-9/-]*)*) *:([^=\n#]*)`)
 	makeCheck = regexp.MustCompile(`(?m)\$\(check\) ([a-z0-9-]+)$`)
-	makeTold  = regexp.MustCompile("`?make ([a-z][a-z0-9-]+)")
+	makeTold  = regexp.MustCompile("`make ([a-z][a-z0-9-]+)")
 	inTree    = regexp.MustCompile(`(?:^|[\s"(=])((?:hack|tools|test|docs|devcluster|artifacts|internal|pkg)/[A-Za-z0-9_./-]*[A-Za-z0-9])`)
+	testTold  = regexp.MustCompile("(?m)^\\| .*`((?:Test|Fuzz|check)[A-Z]\\w*)`")
 )
 
-func TestNewMakefileIsComplete(t *testing.T) { inBoth(t, checkMakefile) }
+// TestWhatIsNamedExists checks the targets of the Makefile, their prerequisites and checks, the
+// paths of files in code, scripts and documents, and the tests in tables.
+func TestWhatIsNamedExists(t *testing.T) { inBoth(t, checkNamed) }
 
-func checkMakefile(t *testing.T, all map[string]string) {
+func checkNamed(t *testing.T, all map[string]string) {
 	t.Helper()
-	makefile := ""
-	for _, file := range slices.Sorted(maps.Keys(all)) {
-		if file == "Makefile" || path.Ext(file) == ".mk" {
-			makefile += all[file]
+	targets := map[string]bool{"FORCE": true}
+	each := func(is func(file string) bool, pattern *regexp.Regexp, check func(file string, match []string)) {
+		for _, file := range slices.Sorted(maps.Keys(all)) {
+			if is(file) {
+				for _, match := range pattern.FindAllStringSubmatch(all[file], -1) {
+					check(file, match)
+				}
+			}
 		}
 	}
-	targets := map[string]bool{"FORCE": true}
-	for _, match := range makeRule.FindAllStringSubmatch(makefile, -1) {
-		targets[match[1]] = true
-	}
+	isMakefile := func(file string) bool { return file == "Makefile" || path.Ext(file) == ".mk" }
+	isDocument := func(file string) bool { return path.Ext(file) == ".md" }
+	each(isMakefile, makeRule, func(_ string, match []string) { targets[match[1]] = true })
 	if len(targets) < 10 {
 		t.Fatalf("only %d targets", len(targets))
 	}
-	for _, match := range makeRule.FindAllStringSubmatch(makefile, -1) {
+	each(isMakefile, makeRule, func(file string, match []string) {
 		for prerequisite := range strings.FieldsSeq(match[2]) {
 			if !targets[prerequisite] {
-				t.Errorf("make %s needs %s, which is not a target", match[1], prerequisite)
+				t.Errorf("%s: make %s needs %s, which is not a target", file, match[1], prerequisite)
 			}
 		}
-	}
-	for _, match := range makeCheck.FindAllStringSubmatch(makefile, -1) {
+	})
+	each(isMakefile, makeCheck, func(file string, match []string) {
 		if !strings.Contains(all["hack/check.sh"], "\ncheck_"+match[1]+"()") {
-			t.Errorf("the Makefile calls the check %s, which hack/check.sh does not have", match[1])
+			t.Errorf("%s calls the check %s, which hack/check.sh does not have", file, match[1])
 		}
-	}
-	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/testing.md", "docs/operations.md", "docs/contract.md"} {
-		for _, match := range makeTold.FindAllStringSubmatch(all[file], -1) {
-			if strings.HasPrefix(match[0], "`") && !targets[match[1]] {
-				t.Errorf("%s names %s`, which the Makefile does not have", file, match[0])
-			}
+	})
+	each(isDocument, makeTold, func(file string, match []string) {
+		if !targets[match[1]] {
+			t.Errorf("%s names %s`, which the Makefile does not have", file, match[0])
 		}
-	}
-}
-
-// TestNamedFilesExist checks the paths of files in code, scripts and documents.
-func TestNamedFilesExist(t *testing.T) { inBoth(t, checkNamedFiles) }
-
-func checkNamedFiles(t *testing.T, all map[string]string) {
-	t.Helper()
-	for _, file := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasSuffix(file, "_test.go") { // tests name invented files
-			continue
+	})
+	tests := map[string]bool{}
+	each(func(file string) bool { return path.Ext(file) == ".go" }, testLine, func(_ string, match []string) { tests[match[1]] = true })
+	each(isDocument, testTold, func(file string, match []string) {
+		if !tests[match[1]] {
+			t.Errorf("%s names the test %s, which does not exist", file, match[1])
 		}
-		for _, match := range inTree.FindAllStringSubmatch(all[file], -1) {
-			if strings.Contains(all[file], "<!-- file: "+match[1]+" -->\n") { // a document makes it
-				continue
-			}
-			nearby := path.Join(path.Dir(file), match[1])
-			if !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
-				t.Errorf("%s names %s, which does not exist", file, match[1])
-			}
+	})
+	// Tests name invented files.
+	each(func(file string) bool { return !strings.HasSuffix(file, "_test.go") }, inTree, func(file string, match []string) {
+		nearby := path.Join(path.Dir(file), match[1])
+		isMade := strings.Contains(all[file], "<!-- file: "+match[1]+" -->\n") // by a document
+		if !isMade && !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
+			t.Errorf("%s names %s, which does not exist", file, match[1])
 		}
-	}
+	})
 }
 
 func TestFilesThatAreLeftOutExist(t *testing.T) {
@@ -275,8 +229,44 @@ func TestFilesThatAreLeftOutExist(t *testing.T) {
 	}
 }
 
+// TestRowsAboutWhatIsLeftOut checks which parts of documents go.
+func TestRowsAboutWhatIsLeftOut(t *testing.T) {
+	o := omission{leftOut, map[string]bool{}, map[string]bool{"TestKept": true}}
+	o.has(treeFile{path: "test/bench/targets.mk", data: []byte("a := b\ntest-all: budgets\nbudgets: bin/x ## Count\nbin/x: FORCE\n")})
+	o.has(treeFile{path: "devcluster/targets.mk", data: []byte("test-devcluster: ## Test\n")})
+	for block, want := range map[string]string{
+		"| the folder | `test/bench/` | x |\n":                     "",
+		"| a file in it | `test/bench/main.go` |\n":                "",
+		"| a pattern | `docs/benchmarks*` |\n":                     "",
+		"| a link | [x](benchmarks.md#size) |\n":                   "",
+		"| a link with a path | [x](../tools/newproject/x.go) |\n": "",
+		"| a target | `make budgets` |\n":                          "",
+		"| a target with a variable | `X=1 make budgets` |\n":      "",
+		"a sentence with `test/bench`\nin a paragraph\n":           "",
+		"```sh\nmake budgets\n```\n":                               "",
+		"| a target that remains | `make test-all` |\n":            "| a target that remains | `make test-all` |\n",
+		"| a folder that remains | `test/e2e`, `/metrics` |\n":     "| a folder that remains | `test/e2e`, `/metrics` |\n",
+		"| a link elsewhere | [x](https://x.example/a) |\n":        "| a link elsewhere | [x](https://x.example/a) |\n",
+		"| tests | `TestGone`, `TestKept`; e2e `checkGone` |\n":    "| tests | `TestKept` |\n",
+		"| tests | e2e `checkGone`; faults C4, C5 |\n":             "| tests | |\n",
+	} {
+		got := string(o.document(treeFile{path: "docs/x.md", data: []byte("before\n\n" + block + "\nafter\n")}))
+		if want = "before\n\n" + want + "\nafter\n"; got != strings.Replace(want, "\n\n\n", "\n\n", 1) {
+			t.Errorf("%s: got\n%s", block, got)
+		}
+	}
+	for file, want := range map[string]bool{
+		"test/bench/main.go": true, "test/bench": true, "docs/benchmarks.md": true, "docs/benchmarks/a.svg": true,
+		"test/benchmark/main.go": false, "docs/contract.md": false, "/metrics": false, ".": false,
+	} {
+		if got := matches(file, leftOut); got != want {
+			t.Errorf("%s: got %v", file, got)
+		}
+	}
+}
+
 func TestNextStepsExist(t *testing.T) {
-	all := texts(t, ours(t), widget)
+	all := texts(t, must(t, lean), widget)
 	for file, function := range map[string]string{
 		"internal/plan/deployment.go": "Deployment",
 		"internal/plan/kinds.go":      "Kinds",

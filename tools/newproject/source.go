@@ -5,37 +5,40 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	_ "embed"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+	"unicode/utf8"
 )
 
-// leftOut are the folders and files that no new project gets, as path.Match patterns:
-// comparisons of this project with others, what concerns only this project, and this
-// program.
+// leftOut are the folders and files that no new project gets, as path.Match patterns: what
+// concerns only this project, compares it with others, teaches or shows it.
 var leftOut = []string{
-	"tools/newproject", "tools/docs",
-	"docs/benchmarks*", "docs/faults.md", "docs/tour*", "docs/upgrade.md", "docs/second-kind.md", "docs/claims/tour_test.go",
-	"docs/verification.md", "docs/state-graph.svg",
-	"test/bench", "test/faults", "test/thirdparty", "test/mutants/mutants_test.go",
-	"test/e2e/thirdparty_test.go",
+	"tools/newproject", "tools/docs", "docs/claims", "docs/second-kind.md", "docs/upgrade.md",
+	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
+	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
+	"test/bench", "docs/benchmarks*", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
+	"test/simulation/explore", "explore_test.go", "docs/verification.md", "docs/state-graph.svg",
+	"hack/codegen/*_test.go", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
 }
 
-// extras are what a lean project does not get either.
+// extras are what a lean project does not get either: all that needs a control plane of its
+// own, and the tools around it.
 var extras = []string{
-	"test/simulation", "test/mutants", "simulation_test.go",
-	"tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
+	"devcluster", "test/e2e", "test/oracle", "test/testcluster", "hack/e2e.sh", "hack/flakes.sh",
+	"test/simulation", "simulation_test.go",
 	"hack/skew.sh", "hack/targets.mk",
-	"tools/image", "hack/image.sh", "docs/releasing.md",
-	"test/chart", "artifacts/chart", "hack/update-chart.sh",
-	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
-	"docs/claims",
+	"test/waiters", "test/chart", "artifacts/chart", "hack/update-chart.sh",
 }
 
 // made are the files that hack/update-codegen.sh generates.
@@ -54,7 +57,72 @@ func matches(file string, patterns []string) bool {
 	return false
 }
 
-const readmeFile = "README.md"
+// treeFile is a file of a project, at a path with slashes.
+type treeFile struct {
+	path string
+	data []byte
+	mode fs.FileMode
+}
+
+// isText reports whether a file is text, and can be searched for names.
+func (f treeFile) isText() bool {
+	return utf8.Valid(f.data) && bytes.IndexByte(f.data, 0) < 0
+}
+
+// findRoot returns this project's root, given a folder in it.
+func findRoot(folder string) (string, error) {
+	for at := folder; ; at = filepath.Dir(at) {
+		data, err := os.ReadFile(filepath.Join(at, "go.mod"))
+		if err == nil && bytes.HasPrefix(data, []byte("module "+sample.Module+"\n")) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s is not in a clone of %s: run newproject from there", folder, sample.Module)
+		}
+	}
+}
+
+// readTree reads the files of this project that git tracks.
+func readTree(ctx context.Context, root string) ([]treeFile, error) {
+	arguments := []string{"ls-files", "-z"}
+	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil { // unpacked, perhaps within another clone
+		repository, err := os.MkdirTemp("", "newproject-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(repository)
+		if _, err := git(ctx, repository, "init", "--quiet", "--bare"); err != nil {
+			return nil, err
+		}
+		arguments = append([]string{"--git-dir=" + repository, "--work-tree=" + root}, append(arguments, "--others", "--exclude-standard")...)
+	}
+	out, err := git(ctx, root, arguments...)
+	if err != nil {
+		return nil, err
+	}
+	names := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
+	slices.Sort(names)
+	var files []treeFile
+	for _, name := range slices.Compact(names) {
+		full := filepath.Join(root, filepath.FromSlash(name))
+		info, err := os.Lstat(full)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, but not yet in the index
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is neither a file nor a folder: newproject can't copy it", name)
+		}
+		data, err := os.ReadFile(full)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, treeFile{name, data, info.Mode().Perm() | 0o600})
+	}
+	return files, nil
+}
 
 // newReadme is the new project's README.md, with the sample's names, as a template that
 // gets the request.
@@ -62,118 +130,132 @@ const readmeFile = "README.md"
 //go:embed readme.md.txt
 var newReadme string
 
-// sources holds the files of this project that are read for a new one.
-type sources struct {
-	kept      []treeFile           // files that the new project gets
-	parsed    map[string]*ast.File // the Go files of kept
-	generated map[string]bool      // paths of files that the new project generates itself
-	clients   map[string]*ast.File // the Go files of generated
+// blueprint is what new projects are made from: files with slots in the place of the names.
+type blueprint struct {
+	files  []treeFile
+	idents map[string]bool // of the Go files, with slots
 }
 
-// readSources sorts and parses the files of this project.
-func readSources(tree []treeFile, lean bool) (*sources, error) {
-	src := &sources{parsed: map[string]*ast.File{}, generated: map[string]bool{}, clients: map[string]*ast.File{}}
-	gone := omission{leftOut, map[string]bool{}, lean}
+// newBlueprint makes the blueprint of new projects from the files of this one.
+func newBlueprint(tree []treeFile, lean bool) (*blueprint, error) {
+	gone := omission{patterns: leftOut, targets: map[string]bool{}, tests: map[string]bool{}}
 	if lean {
-		gone.patterns = slices.Concat(gone.patterns, extras)
+		gone.patterns = slices.Concat(leftOut, extras)
 	}
-	gone.findTargets(tree)
 	var readme strings.Builder
-	if err := template.Must(template.New(readmeFile).Parse(newReadme)).Execute(&readme, struct{ Lean bool }{lean}); err != nil {
+	if err := template.Must(template.New("").Parse(newReadme)).Execute(&readme, struct{ Lean bool }{lean}); err != nil {
 		return nil, err
 	}
-	src.kept = append(src.kept, treeFile{readmeFile, []byte(readme.String()), 0o644})
+	b := &blueprint{idents: map[string]bool{}}
+	kept := []treeFile{{"README.md", []byte(readme.String()), 0o644}}
 	for _, file := range tree {
-		parsed := src.parsed
-		switch {
-		case matches(file.path, gone.patterns) || file.path == readmeFile: // newReadme replaces it
-			continue
-		case matches(file.path, made):
-			src.generated[file.path], parsed = true, src.clients
-		case path.Ext(file.path) == ".md":
+		if !gone.has(file) && !matches(file.path, made) && file.path != "README.md" {
+			kept = append(kept, file)
+		}
+	}
+	for _, file := range kept {
+		if path.Ext(file.path) == ".md" {
 			file.data = gone.document(file)
-			fallthrough
-		default:
-			src.kept = append(src.kept, file)
 		}
-		if path.Ext(file.path) != ".go" {
-			continue
+		b.files = append(b.files, slotFile(file, b.idents))
+	}
+	if found := traces(b.files); len(found) > 0 {
+		return nil, fmt.Errorf("%d places contain parts of the old names:\n%s", len(found), strings.Join(found[:min(len(found), 20)], "\n"))
+	}
+	return b, nil
+}
+
+// plan makes a new project in memory.
+func (b *blueprint) plan(n names, kinds ...addedKind) (*project, error) {
+	if err := b.checkProgram(n); err != nil {
+		return nil, err
+	}
+	p := &project{spelling: spellingFor(n, b.idents), hasKinds: len(kinds) > 0}
+	seen := map[string]bool{}
+	for _, file := range b.files {
+		file, err := p.fill(file)
+		if err == nil && seen[file.path] {
+			err = fmt.Errorf("two files would have the path %s: choose another kind, group or module", file.path)
 		}
-		syntax, err := parser.ParseFile(token.NewFileSet(), file.path, file.data, parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}
-		parsed[file.path] = syntax
+		seen[file.path] = true
+		p.files = append(p.files, file)
 	}
-	return src, nil
-}
-
-// plan makes the new project in memory.
-func (src *sources) plan(n names, kinds ...addedKind) (*project, error) {
-	s, err := src.spellerFor(n)
-	if err != nil {
-		return nil, err
-	}
-	files, err := s.rename(src.kept)
-	if err != nil {
-		return nil, err
-	}
-	p := &project{names: n, files: files, hasKinds: len(kinds) > 0}
 	for _, kind := range kinds {
-		if err := src.addKind(p, s, kind); err != nil {
+		if err := b.addKind(p, kind); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// project is the new project before anything is generated.
-type project struct {
-	names
-	files    []treeFile
-	hasKinds bool // beside the first one
-}
-
 // omission is what a new project does not get.
 type omission struct {
 	patterns []string
-	targets  map[string]bool // of the Makefile
-	lean     bool
+	targets  map[string]bool // of the Makefile, left out
+	tests    map[string]bool // that remain
 }
 
 var (
 	targetLine = regexp.MustCompile(`(?m)^([a-z0-9-]+) *:[^=\n]*## `)
+	testLine   = regexp.MustCompile(`(?m)^func (?:\(.*?\) )?((?:Test|Fuzz|check)[A-Z]\w*)\(`)
 	targetName = regexp.MustCompile("(?m)(?:`(?:[A-Z_]+=\\S+ )?|^(?:\\$ )?)make ([a-z0-9-]+)")
-	namedPath  = regexp.MustCompile("(?:`|(?:^|[\\s=])(?:[a-z]+/))[A-Za-z0-9_.*/-]+|\\]\\(([^)#]+)")
+	namedPath  = regexp.MustCompile("(?:`|(?:^|[\\s=(])(?:[a-z]+/))[A-Za-z0-9_.*/-]+|\\]\\(([^)#]+)")
+	// A test in a list of a table, with its folder, and one in parentheses.
+	namedTest = regexp.MustCompile("(?:[,;] |(\\| ))(?:(?:e2e|internal/\\w+|pkg/apis|test/\\w+) )?`((?:Test|Fuzz|check)[A-Z]\\w*)`|() \\(`((?:Test|Fuzz|check)[A-Z]\\w*)`\\)")
+	faultRow  = regexp.MustCompile(`(?:; |(\| ))faults [A-G][0-9]+(?:, [A-G][0-9]+)*`)
 )
 
-// findTargets finds the targets of the Makefile that are left out.
-func (o omission) findTargets(tree []treeFile) {
-	for _, file := range tree {
-		if path.Base(file.path) != "targets.mk" || !matches(file.path, o.patterns) {
-			continue
-		}
-		for _, match := range targetLine.FindAllSubmatch(file.data, -1) {
-			o.targets[string(match[1])] = true
+// has reports whether a file is left out. It remembers its targets, or the tests of others.
+func (o omission) has(file treeFile) bool {
+	isGone, names, found := matches(file.path, o.patterns), o.tests, testLine
+	if isGone {
+		names, found = o.targets, targetLine
+	}
+	if ext := path.Ext(file.path); isGone && ext == ".mk" || !isGone && ext == ".go" {
+		for _, match := range found.FindAllSubmatch(file.data, -1) {
+			names[string(match[1])] = true
 		}
 	}
+	return isGone
 }
 
-// document returns a document without the rows of tables that name a folder, a file or a
-// target of the Makefile that is left out. A lean project also loses such paragraphs,
-// items of lists and blocks of commands.
+// document returns a document without the rows of tables, paragraphs, items of lists and blocks
+// of commands that name a folder, a file or a target of the Makefile that is left out, and
+// without the names of such tests in tables.
 func (o omission) document(file treeFile) []byte {
 	var out strings.Builder
 	for _, block := range blocksOf(string(file.data)) {
-		if !o.lean && !strings.HasPrefix(block, "| ") || !o.isNamedIn(block, path.Dir(file.path)) {
+		if strings.HasPrefix(block, "| ") {
+			block = o.row(block)
+		}
+		if !o.isNamedIn(block, path.Dir(file.path)) {
 			out.WriteString(block)
 		}
 	}
 	return []byte(emptyLines.ReplaceAllString(out.String(), "\n\n"))
 }
 
+// row returns a row of a table without the tests that are left out.
+func (o omission) row(row string) string {
+	if matches("test/faults", o.patterns) {
+		row = faultRow.ReplaceAllString(row, "${1}")
+	}
+	row = namedTest.ReplaceAllStringFunc(row, func(item string) string {
+		match := namedTest.FindStringSubmatch(item)
+		if o.tests[match[2]+match[4]] {
+			return item
+		}
+		return match[1]
+	})
+	return noFirst.ReplaceAllString(row, "| ")
+}
+
 var (
 	emptyLines = regexp.MustCompile(`\n{3,}`)
+	noFirst    = regexp.MustCompile(`\| (?:[,;] | )`)
 	// opens matches the first line of a block that may follow another without an empty
 	// line.
 	opens = regexp.MustCompile("^(\\| |- |[0-9]+\\. |<!-- |#+ |\n)")
@@ -205,7 +287,7 @@ func (o omission) isNamedIn(block, folder string) bool {
 		}
 	}
 	for _, match := range namedPath.FindAllStringSubmatch(block, -1) {
-		name := path.Clean(strings.TrimLeft(match[0], "` \n="))
+		name := path.Clean(strings.TrimLeft(match[0], "` \n=("))
 		if match[1] != "" {
 			name = path.Join(folder, match[1])
 		}
@@ -214,19 +296,4 @@ func (o omission) isNamedIn(block, folder string) bool {
 		}
 	}
 	return false
-}
-
-// request is what the user asks for. Plural and Short may be empty. The new project
-// records it in stateFile.
-type request struct {
-	Module  string `json:"module"`
-	Group   string `json:"group"`
-	Version string `json:"version"`
-	Kind    string `json:"kind"`
-	Plural  string `json:"plural,omitempty"`
-	Short   string `json:"short,omitempty"`
-	Lean    bool   `json:"lean,omitempty"`
-	// Kinds are those that were added later.
-	Kinds []addedKind `json:"kinds,omitempty"`
-	Dir   string      `json:"-"`
 }

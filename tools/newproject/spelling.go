@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The new spelling of each place where the sample's names occur, and of files.
+// The rules by which the sample's names become those of a project.
+//
+// A file is renamed in two steps. The first puts a slot in the place of each name; it depends
+// on no project. The second fills the slots. In between, the files show whether a name was
+// missed, and which identifiers a new name must not equal.
 
 package main
 
@@ -9,145 +13,124 @@ import (
 	"go/format"
 	"go/scanner"
 	"go/token"
+	"go/types"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
-// speller writes files with a project's names in place of the sample's.
-type speller struct {
+// spelling holds a project's names, and how they are spelled where the regular spelling is
+// taken: suffixed adds Resource to the kind in unexported identifiers, longAlias adds api to
+// the name of the imported API.
+type spelling struct {
 	names
-	// Other spellings, for regular ones that are taken: suffixed adds Resource to the kind
-	// in unexported identifiers, longAlias adds api to the name of the imported API.
+
 	suffixed, longAlias bool
-	// unexported are the unexported identifiers of the Go code with the kind in them. Comments
-	// and documents spell them as the code does, except foo and foos, which are resources
-	// there.
-	unexported map[string]bool
-	// first spells the names of packages that all kinds share, in code of an added kind.
-	first *speller
 }
 
-// shared are the ends of the names of such packages in imports: fooinformers.
-var shared = []string{"informers", "listers", "scheme", "fake", "test"}
-
-// place is a match of a pattern, with what surrounds it.
-type place struct {
-	match          string
-	groups         []string // of the pattern
-	before, after  byte     // 0 at the beginning and at the end
-	inCode, hidden bool     // whether it is in an identifier of Go code, and in an unexported one
+// slots are all spellings of the names, as they differ between projects. In a file, a slot is
+// a letter that nothing else uses, so that Go code with slots is still Go code.
+var slots = []struct {
+	name string
+	fill func(s spelling) string
+}{
+	{"Upstream", func(spelling) string { return "sample-controller" }}, // a trace: see oldName
+	{"Module", func(s spelling) string { return s.Module }},
+	{"Major", func(s spelling) string { return s.major() }},
+	{"Model", func(s spelling) string { return s.modelPackage() }},
+	{"program", func(s spelling) string { return s.Program }},
+	{"pro_gram", func(s spelling) string { return strings.ReplaceAll(s.Program, "-", "_") }},
+	{"ProGram", func(s spelling) string { return pascal(s.Program) }},
+	{"proGram", func(s spelling) string { return strings.TrimSuffix(camel(pascal(s.Program)), "Controller") }},
+	{"Pro Gram", func(s spelling) string { return s.programTitle() }},
+	{"pro gram", func(s spelling) string { return strings.ToLower(s.programTitle()) }},
+	{"anchor", func(s spelling) string { return strings.ToLower(pascal(s.Program)) }},
+	{"Group", func(s spelling) string { return s.Group }},
+	{"Quoted", func(s spelling) string { return strings.ReplaceAll(s.Group, ".", `\.`) }},
+	{"package", func(s spelling) string { return s.Package }},
+	{"GoGroup", func(s spelling) string { return s.GoGroup }},
+	{"GoGroupMarker", spelling.goGroupMarker},
+	{"alias", spelling.alias},
+	{"version", func(s spelling) string { return s.Version }},
+	{"Version", func(s spelling) string { return capitalized(s.Version) }},
+	// Other versions of the group, in tests.
+	{"v1", func(s spelling) string { return s.otherVersion("v1") }},
+	{"v1beta1", func(s spelling) string { return s.otherVersion("v1beta1") }},
+	{"Kind", func(s spelling) string { return s.Kind }},
+	{"Kinds", func(s spelling) string { return s.Kinds }},
+	{"KIND", func(s spelling) string { return strings.ToUpper(s.Kind) }},
+	{"kind", func(s spelling) string { return s.Singular() }},
+	{"kinds", func(s spelling) string { return s.Plural }},
+	{"kindName", func(s spelling) string { return camel(s.Kind) }},
+	{"kindsName", func(s spelling) string { return camel(s.Kinds) }},
+	// The kind in unexported identifiers.
+	{"hiddenKind", func(s spelling) string { return s.suffix(s.Kind, s.Kind, "Resource") }},
+	{"hiddenKinds", func(s spelling) string { return s.suffix(s.Kinds, s.Kind, "Resources") }},
+	{"hiddenName", func(s spelling) string { return camel(s.suffix(s.Kind, s.Kind, "Resource")) }},
+	{"hiddenNames", func(s spelling) string { return camel(s.suffix(s.Kinds, s.Kind, "Resources")) }},
+	{"short", func(s spelling) string { return s.shortest() }},
+	{"ShortMarker", spelling.shortMarker},
+	{"article", func(s spelling) string { return "a" + s.n() }},
+	{"Article", func(s spelling) string { return "A" + s.n() }},
+	{"oo", func(spelling) string { return "oo" }}, // of English words
 }
 
-// pattern matches a name of the sample.
-type pattern struct {
-	expression string
-	spell      func(s speller, at place) string
+// firstSlot is the letter of the first slot, in the script of the Lisu; the others follow.
+const firstSlot = 'ꓐ'
+
+// hiddenSlots are the slots in unexported identifiers.
+var hiddenSlots = func() (letters string) {
+	for i, slot := range slots {
+		if strings.HasPrefix(slot.name, "hidden") {
+			letters += string(firstSlot + rune(i))
+		}
+	}
+	return letters
+}()
+
+// goGroupMarker is needed if the group as an identifier is not the capitalized first label.
+func (s spelling) goGroupMarker() string {
+	if label, _, _ := strings.Cut(s.Group, "."); capitalized(label) == s.GoGroup {
+		return ""
+	}
+	return "\n// +groupGoName=" + s.GoGroup
 }
 
-// patterns are tried in this order. A test has an example for each.
-var patterns = []pattern{
-	// Kubernetes' own sample. findTraces reports it.
-	{`(?:kubernetes|k8s\.io)/sample-controller`, func(_ speller, at place) string { return at.match }},
-	{`example\.com/sample-controller`, func(s speller, at place) string {
-		if at.before == '.' || at.before == '-' { // registry.example.com
-			return "example.com/" + s.Program
-		}
-		return s.Module
-	}},
-	{`com\.example\.sample-controller`, func(s speller, _ place) string { return s.modelPackage() }},
-	// The group, perhaps in a regular expression, perhaps with a version.
-	{`samplecontroller(\\*)\.k8s\\*\.io(/?)(v[0-9]\w*)?`, func(s speller, at place) string {
-		return strings.ReplaceAll(s.Group, ".", at.groups[0]+".") + at.groups[1] + s.version(at.groups[2])
-	}},
-	// The group's package, and its methods in the clients, with a version.
-	{`samplecontroller([/.])(v[0-9]\w*)`, func(s speller, at place) string { return s.Package + at.groups[0] + s.version(at.groups[1]) }},
-	{`Samplecontroller((?:\(\)\.)?)(V1alpha1)?`, func(s speller, at place) string {
-		if at.groups[1] == "" {
-			return s.GoGroup + at.groups[0]
-		}
-		return s.GoGroup + at.groups[0] + capitalized(s.Version)
-	}},
-	{`alert-samplecontroller`, func(s speller, _ place) string { return "alert-" + strings.ToLower(pascal(s.Program)) }},
-	{`samplecontroller`, func(s speller, _ place) string { return s.Package }},
-	{`sample(v[0-9]\w*)`, func(s speller, at place) string {
-		if s.longAlias {
-			return s.Package + "api" + s.version(at.groups[0])
-		}
-		return s.Package + s.version(at.groups[0])
-	}},
-	{`sample-controller`, func(s speller, _ place) string { return s.Program }},
-	{`sample_controller`, func(s speller, _ place) string { return strings.ReplaceAll(s.Program, "-", "_") }},
-	{`Sample [Cc]ontroller`, func(s speller, _ place) string { return s.programTitle() }},
-	{`sample controller`, func(s speller, _ place) string { return strings.ToLower(s.programTitle()) }},
-	{`SampleController`, func(s speller, _ place) string { return pascal(s.Program) }},
-	// With Controller at the end, because otherwise it would often equal the plural.
-	{`sampleController`, func(s speller, _ place) string {
-		return strings.TrimSuffix(camel(pascal(s.Program)), "Controller") + "Controller"
-	}},
-	{`v[0-9]+(?:alpha|beta)[0-9]+`, func(s speller, at place) string {
-		if at.before == '/' && !at.inCode { // of another project's group
-			return at.match
-		}
-		return s.version(at.match)
-	}},
-	{`\bfo\b`, func(s speller, _ place) string { return s.shortest() }},
-	{"\\b([Aa])([ `\"*]+)Foo\\b", func(s speller, at place) string {
-		if strings.IndexByte("AEIO", s.Kind[0]) >= 0 {
-			at.groups[0] += "n"
-		}
-		return at.groups[0] + at.groups[1] + s.Kind
-	}},
-	{`(Foo|FOO|foo)(s|S\b)?([a-z]*)`, speller.kind},
+func (s spelling) shortMarker() string {
+	if s.Short == "" {
+		return ""
+	}
+	return "shortName=" + s.Short + ","
 }
 
-// english matches words that only look like the sample's kind.
-var english = regexp.MustCompile(`(?i)^foo(ds?|t|ter|tprint|tnote|l|lish|lproof)$`)
-
-// kind returns the new spelling of Foo or Foos at the place.
-func (s speller) kind(at place) string {
-	word, plural, tail := at.groups[0], at.groups[1] != "", at.groups[2]
-	if english.MatchString(at.match) {
-		return at.match
+func (s spelling) alias() string {
+	if s.longAlias {
+		return s.Package + "api" + s.Version
 	}
-	if s.first != nil && slices.Contains(shared, tail) {
-		return s.first.kind(at)
-	}
-	kind, kinds, lower, lowers := s.Kind, s.Kinds, s.singular(), s.Plural
-	if s.suffixed && at.hidden {
-		kind, kinds = s.Kind+"Resource", s.Kind+"Resources"
-	}
-	switch isVariable := at.inCode && !isLetter(at.before); {
-	case word == "FOO":
-		kind, kinds = strings.ToUpper(s.Kind), strings.ToUpper(s.Kinds)
-	case word == "Foo":
-	case tail == "" && (isVariable || isUpper(at.after)):
-		kind, kinds = camel(kind), camel(kinds)
-	default:
-		kind, kinds = lower, lowers
-	}
-	if plural {
-		return kinds + tail
-	}
-	return kind + tail
+	return s.Package + s.Version
 }
 
-// version returns the new spelling of a version of the sample's group. Tests also use
-// other versions of the group. If one of those is the new project's version, the two are
+// otherVersion returns another version of the group. If it is the project's, the two are
 // swapped.
-func (s speller) version(version string) string {
-	switch version {
-	case sample.Version:
-		return s.Version
-	case s.Version:
+func (s spelling) otherVersion(version string) string {
+	if version == s.Version {
 		return sample.Version
 	}
 	return version
 }
 
+func (s spelling) suffix(regular, kind, suffix string) string {
+	if s.suffixed {
+		return kind + suffix
+	}
+	return regular
+}
+
 // programTitle returns the program as a title: Widget Controller.
-func (s speller) programTitle() string {
+func (s spelling) programTitle() string {
 	words := strings.Split(s.Program, "-")
 	for i := range words {
 		words[i] = capitalized(words[i])
@@ -155,190 +138,249 @@ func (s speller) programTitle() string {
 	return strings.Join(words, " ")
 }
 
-// oldNames matches all patterns. A pattern is a group, and its own groups follow.
-var oldNames = func() *regexp.Regexp {
-	all := make([]string, 0, len(patterns))
-	for _, p := range patterns {
-		all = append(all, "("+p.expression+")")
+// n returns what the article has before the kind.
+func (s spelling) n() string {
+	if strings.IndexByte("AEIO", s.Kind[0]) >= 0 {
+		return "n"
 	}
-	return regexp.MustCompile(strings.Join(all, "|"))
-}()
+	return ""
+}
 
-// groupsOf are the numbers of the patterns' groups, and of the one after the last.
-var groupsOf = func() []int {
-	numbers := []int{1}
-	for i, p := range patterns {
-		numbers = append(numbers, numbers[i]+1+regexp.MustCompile(p.expression).NumSubexp())
+// replacement replaces what an expression matches.
+type replacement struct {
+	expression *regexp.Regexp
+	by         string
+}
+
+// replacements makes pairs of an expression and what replaces it, with {slots}.
+func replacements(pairs ...string) []replacement {
+	var all []replacement
+	for i := 0; i < len(pairs); i += 2 {
+		by := pairs[i+1]
+		for number, slot := range slots {
+			by = strings.ReplaceAll(by, "{"+slot.name+"}", string(firstSlot+rune(number)))
+		}
+		all = append(all, replacement{regexp.MustCompile(pairs[i]), by})
 	}
-	return numbers
-}()
+	return all
+}
 
-// text returns a text with the new names.
-func (s speller) text(text string) string { return s.spell(text, false) }
+func replaceAll(text string, all []replacement) string {
+	for _, r := range all {
+		text = r.expression.ReplaceAllString(text, r.by)
+	}
+	return text
+}
 
-// spell spells line by line, because most lines have no name, which is found out faster.
-func (s speller) spell(text string, inCode bool) string {
+// mayHaveName reports whether a line may have a name of the sample. Most have none, which is
+// found out faster than by each expression.
+func mayHaveName(line string) bool {
+	return slices.ContainsFunc([]string{"foo", "Foo", "FOO", "ample", "alpha", "beta", "api-approved"}, func(part string) bool {
+		return strings.Contains(line, part)
+	}) || strings.Contains(line, "fo") && shortName.MatchString(line)
+}
+
+var shortName = regexp.MustCompile(`\bfo\b`)
+
+// replaceIn replaces line by line.
+func replaceIn(text string, all []replacement) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
-		if hasHint(line) {
-			line = s.line(line, inCode)
+		if mayHaveName(line) {
+			line = replaceAll(line, all)
 		}
 		out.WriteString(line)
 	}
 	return out.String()
 }
 
-// hasHint reports whether a line may contain a name.
-func hasHint(line string) bool {
-	for _, hint := range []string{"foo", "Foo", "FOO", "ample", "alpha", "beta"} {
-		if strings.Contains(line, hint) {
-			return true
-		}
-	}
-	return strings.Contains(line, sample.Short) && shortName.MatchString(line)
+// The replacements, in order: those for all texts, then those of the kind, which is spelled in
+// another way in identifiers of Go.
+var (
+	inAll = replacements(
+		`(kubernetes|k8s\.io)/sample-controller`, "${1}/{Upstream}", // Kubernetes' own sample
+		`([.-])example\.com/sample-controller`, "${1}example.com/{program}", // registry.example.com
+		// The version of a module that a folder replaces has the major version of its path.
+		`example\.com/sample-controller v0\.0\.0-`, "{Module} {Major}.0.0-",
+		`example\.com/sample-controller`, "{Module}",
+		`com\.example\.sample-controller`, "{Model}",
+		// Only groups of Kubernetes need an approval.
+		`(?m)^// \+kubebuilder:metadata:annotations="api-approved\.kubernetes\.io=unapproved, experimental-only.*\n`, "",
+		`(?m)^(// \+groupName=)samplecontroller\.k8s\.io$`, "${1}{Group}{GoGroupMarker}",
+		`(\+kubebuilder:resource:)shortName=fo,`, "${1}path={kinds},{ShortMarker}",
+		`samplecontroller\.k8s\.io/v1alpha1`, "{Group}/{version}",
+		`samplecontroller\.k8s\.io/v1\b`, "{Group}/{v1}",
+		`samplecontroller\.k8s\.io/v1beta1\b`, "{Group}/{v1beta1}",
+		`samplecontroller\.k8s\.io`, "{Group}",
+		`samplecontroller\\\.k8s\\\.io`, "{Quoted}",
+		`samplecontroller([/.])v1alpha1`, "{package}${1}{version}",
+		`samplecontroller([/.])v1\b`, "{package}${1}{v1}",
+		`Samplecontroller((?:\(\)\.)?)V1alpha1`, "{GoGroup}${1}{Version}",
+		`Samplecontroller`, "{GoGroup}",
+		`alert-samplecontroller`, "alert-{anchor}",
+		`samplecontroller`, "{package}",
+		`\bsamplev1alpha1\b`, "{alias}",
+		`sample-controller`, "{program}",
+		`sample_controller`, "{pro_gram}",
+		`Sample [Cc]ontroller`, "{Pro Gram}",
+		`sample controller`, "{pro gram}",
+		`SampleController`, "{ProGram}",
+		// With Controller at the end, because otherwise it would often equal the plural.
+		`sampleController`, "{proGram}Controller",
+		// After a slash, it is the version of another group.
+		`(^|[^/\w])v1alpha1\b`, "${1}{version}",
+		`(^|[^/\w])v1beta1\b`, "${1}{v1beta1}",
+		`\bapplyv1alpha1\b`, "apply{version}",
+		`\bfo\b`, "{short}",
+		`(?i)\b(f)oo(ds?|t|ter|tprint|tnote|l|lish|lproof)\b`, "${1}{oo}${2}",
+		`foo(spec|scheme)`, "{kind}${1}",
+		`FOO`, "{KIND}",
+	)
+	inTexts = replacements(
+		"\\ba([ `\"*]+)Foo\\b", "{article}${1}{Kind}",
+		"\\bA([ `\"*]+)Foo\\b", "{Article}${1}{Kind}",
+		`\bfoos([A-Z])`, "{kindsName}${1}",
+		`\bfoo([A-Z])`, "{kindName}${1}",
+		`Foos`, "{Kinds}", `Foo`, "{Kind}", `foos`, "{kinds}", `foo`, "{kind}",
+	)
+	inExported = replacements(`Foos`, "{Kinds}", `Foo`, "{Kind}", `foos`, "{kinds}", `foo`, "{kind}")
+	inHidden   = replacements(
+		`^foos([^a-z]|$)`, "{hiddenNames}${1}",
+		`^foo([^a-z]|$)`, "{hiddenName}${1}",
+		`Foos`, "{hiddenKinds}", `Foo`, "{hiddenKind}", `foos`, "{kinds}", `foo`, "{kind}",
+	)
+	// Not after a backslash, as in \nFoo.
+	hiddenWord = regexp.MustCompile(`(?:^|[^\\\w])(?:[a-z]\w*Foo\w*|foos?[A-Z]\w*)`)
+)
+
+// slotText returns a text with slots. Words that look like unexported identifiers are spelled as
+// the code spells these.
+func slotText(text string) string { return slotKind(replaceIn(text, inAll)) }
+
+func slotKind(text string) string {
+	text = hiddenWord.ReplaceAllStringFunc(text, func(found string) string {
+		word := strings.TrimLeftFunc(found, func(r rune) bool { return !unicode.IsLetter(r) })
+		return strings.TrimSuffix(found, word) + replaceAll(word, inHidden)
+	})
+	return replaceIn(text, inTexts)
 }
 
-var shortName = regexp.MustCompile(`\b` + sample.Short + `\b`)
-
-// line spells a line.
-func (s speller) line(text string, inCode bool) string {
+// slotGo returns Go code with slots. In strings and comments, foo is a resource; elsewhere it is
+// a variable. It adds the identifiers, with slots, to idents.
+func slotGo(source string, idents map[string]bool) string {
+	source = replaceIn(source, inAll)
 	var out strings.Builder
 	end := 0
-	for _, found := range oldNames.FindAllStringSubmatchIndex(text, -1) {
-		identifier := identifierAround(text, found[0], found[1])
-		at := place{match: text[found[0]:found[1]], inCode: inCode || s.unexported[identifier]}
-		at.hidden = at.inCode && !isUpper(identifier[0])
-		if found[0] > 0 {
-			at.before = text[found[0]-1]
+	eachToken(source, func(at int, kind token.Token, literal string) {
+		out.WriteString(source[end:at])
+		end = at + len(literal)
+		switch {
+		case kind == token.STRING || kind == token.COMMENT:
+			literal = slotKind(literal)
+		case token.IsExported(literal):
+			literal = replaceIn(literal, inExported)
+		default:
+			literal = replaceIn(literal, inHidden)
 		}
-		if found[1] < len(text) {
-			at.after = text[found[1]]
+		if kind == token.IDENT {
+			idents[literal] = true
 		}
-		out.WriteString(text[end:found[0]])
-		end = found[1]
-		for i, p := range patterns {
-			if found[2*groupsOf[i]] < 0 {
-				continue
-			}
-			for group := groupsOf[i] + 1; group < groupsOf[i+1]; group++ {
-				at.groups = append(at.groups, text[max(0, found[2*group]):max(0, found[2*group+1])])
-			}
-			out.WriteString(p.spell(s, at))
-		}
-	}
-	return out.String() + text[end:]
+		out.WriteString(literal)
+	})
+	return out.String() + source[end:]
 }
 
-// identifierAround returns the identifier that contains a match.
-func identifierAround(text string, begin, end int) string {
-	for begin > 0 && isInIdentifier(text[begin-1]) {
-		begin--
-	}
-	for end < len(text) && isInIdentifier(text[end]) {
-		end++
-	}
-	return text[begin:end]
-}
-
-func isInIdentifier(c byte) bool { return isLetter(c) || c == '_' || c >= '0' && c <= '9' }
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || isUpper(c) }
-
-// identifier returns the new spelling of a Go identifier.
-func (s speller) identifier(name string) string { return s.spell(name, true) }
-
-// goFile returns a Go file with the new names, formatted.
-func (s speller) goFile(name string, source []byte) ([]byte, error) {
-	text := s.spellGo(string(source))
-	if strings.HasPrefix(name, "pkg/apis/") {
-		text = s.markers(text)
-	}
-	formatted, err := format.Source([]byte(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s, with the new names: %w", name, err)
-	}
-	return formatted, nil
-}
-
-// spellGo returns Go code with the new names. In strings and comments, a name in lower
-// case is the resource; elsewhere it is a variable.
-func (s speller) spellGo(source string) string {
+// eachToken calls a function for each identifier, string and comment of Go code.
+func eachToken(source string, do func(at int, kind token.Token, literal string)) {
 	var scan scanner.Scanner
-	var out strings.Builder
 	set := token.NewFileSet()
 	file := set.AddFile("", set.Base(), len(source))
 	scan.Init(file, []byte(source), nil, scanner.ScanComments)
-	end := 0
 	for {
 		pos, kind, literal := scan.Scan()
-		if kind == token.EOF {
-			break
+		switch kind {
+		case token.EOF:
+			return
+		case token.IDENT, token.STRING, token.COMMENT:
+			do(file.Offset(pos), kind, literal)
 		}
-		if kind != token.STRING && kind != token.COMMENT {
+	}
+}
+
+// slotFile returns a file with slots, also in its path.
+func slotFile(file treeFile, idents map[string]bool) treeFile {
+	switch {
+	case path.Ext(file.path) == ".go":
+		file.data = []byte(slotGo(string(file.data), idents))
+	case path.Base(file.path) != "go.sum" && file.isText():
+		file.data = []byte(slotText(string(file.data)))
+	}
+	file.path = slotText(file.path)
+	return file
+}
+
+// oldName matches what remains of the sample's names beside the slots.
+var oldName = regexp.MustCompile(`(?i)foo|sample[-_ .]?controller|\bsamplev[0-9]|` + string(firstSlot))
+
+// traces returns the places in files with slots that still have a name of the sample.
+func traces(files []treeFile) []string {
+	var found []string
+	for _, file := range files {
+		if oldName.MatchString(file.path) {
+			found = append(found, file.path)
+		}
+		if path.Base(file.path) == "go.sum" || !file.isText() {
 			continue
 		}
-		begin := file.Offset(pos)
-		out.WriteString(s.spell(source[end:begin], true) + s.text(literal))
-		end = begin + len(literal)
+		for i, line := range strings.Split(string(file.data), "\n") {
+			if oldName.MatchString(line) {
+				found = append(found, fmt.Sprintf("%s:%d: %s", file.path, i+1, strings.TrimSpace(line)))
+			}
+		}
 	}
-	out.WriteString(s.spell(source[end:], true))
-	return out.String()
+	return found
 }
 
-// Markers of the generators that need more than new names.
-var (
-	resourceMarker = regexp.MustCompile(`(?m)^// \+kubebuilder:resource:`)
-	approvalMarker = regexp.MustCompile(`(?m)^// \+kubebuilder:metadata:annotations="api-approved\.kubernetes\.io=.*\n`)
-	groupMarker    = regexp.MustCompile(`(?m)^// \+groupName=.*$`)
-)
-
-// markers adds the plural, and the group as a Go identifier if it is not the capitalized
-// first label. It removes a short name that the project does not have, and the approval
-// that only groups of Kubernetes need.
-func (s speller) markers(text string) string {
-	text = approvalMarker.ReplaceAllString(text, "")
-	text = resourceMarker.ReplaceAllString(text, "${0}path="+s.Plural+",")
-	if s.Short == "" {
-		text = strings.Replace(text, ",shortName="+s.shortest()+",", ",", 1)
+// filler returns what fills the slots.
+func (s spelling) filler() *strings.Replacer {
+	var pairs []string
+	for i, slot := range slots {
+		pairs = append(pairs, string(firstSlot+rune(i)), slot.fill(s))
 	}
-	if label, _, _ := strings.Cut(s.Group, "."); capitalized(label) != s.GoGroup {
-		text = groupMarker.ReplaceAllString(text, "$0\n// +groupGoName="+s.GoGroup)
-	}
-	return text
+	return strings.NewReplacer(pairs...)
 }
 
-// goMod returns a go.mod with the new names. The version of a module that is replaced by
-// a folder must have the major version of its path.
-func (s speller) goMod(source []byte) []byte {
-	text := s.text(string(source))
-	if _, major := splitMajor(s.Module); major != "" {
-		text = strings.ReplaceAll(text, s.Module+" v0.0.0-", s.Module+" "+major+".0.0-")
+// fill returns a file with the project's names.
+func (s spelling) fill(file treeFile) (treeFile, error) {
+	fill := s.filler()
+	file.path = fill.Replace(file.path)
+	if file.isText() {
+		file.data = []byte(fill.Replace(string(file.data)))
 	}
-	return []byte(text)
+	var err error
+	if path.Ext(file.path) == ".go" {
+		if file.data, err = format.Source(file.data); err != nil {
+			err = fmt.Errorf("%s, with the new names: %w", file.path, err)
+		}
+	}
+	return file, err
 }
 
-// rename returns files with the new names, also in their paths.
-func (s speller) rename(files []treeFile) ([]treeFile, error) {
-	renamed := make([]treeFile, 0, len(files))
-	seen := map[string]bool{}
-	for _, file := range files {
-		var err error
-		switch {
-		case path.Ext(file.path) == ".go":
-			file.data, err = s.goFile(file.path, file.data)
-		case path.Base(file.path) == "go.mod":
-			file.data = s.goMod(file.data)
-		case path.Base(file.path) != "go.sum" && file.isText():
-			file.data = []byte(s.text(string(file.data)))
+// spellingFor returns the spelling of a project's names in code with these identifiers. It
+// ignores scopes: a name that is used anywhere is taken. The compiler finds other conflicts.
+func spellingFor(n names, idents map[string]bool) spelling {
+	s := spelling{names: n}
+	s.longAlias = idents[s.alias()]
+	fill, became := s.filler(), map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(idents)) {
+		if !strings.ContainsAny(name, hiddenSlots) {
+			continue
 		}
-		if file.path = s.text(file.path); seen[file.path] {
-			err = fmt.Errorf("two files would have the path %s: choose another kind, group or module", file.path)
+		spelled := fill.Replace(name)
+		if idents[spelled] || became[spelled] || !token.IsIdentifier(spelled) || types.Universe.Lookup(spelled) != nil {
+			s.suffixed = true
 		}
-		if err != nil {
-			return nil, err
-		}
-		seen[file.path] = true
-		renamed = append(renamed, file)
+		became[spelled] = true
 	}
-	return renamed, nil
+	return s
 }

@@ -17,53 +17,22 @@ import (
 var (
 	widget = deriveNames(request{Module: "github.com/acme/widgets", Group: "acme.dev", Version: "v1", Kind: "Widget"})
 	route  = deriveNames(request{Module: "github.com/acme/edge-routes/v2", Group: "my-team.acme.dev", Version: "v1beta1", Kind: "HTTPRoute", Short: "hr"})
-	policy = deriveNames(request{Module: "github.com/acme/policies", Group: "policy.acme.dev", Version: "v1", Kind: "Policy"})
-	truck  = deriveNames(request{Module: "github.com/acme/trucks", Group: "food.acme.dev", Version: "v1alpha1", Kind: "FoodTruck"})
 	bar    = deriveNames(request{Module: "github.com/acme/foo-controller", Group: "samplecontroller.acme.dev", Version: "v1alpha2", Kind: "FooBar"})
-	sheep  = deriveNames(request{Module: "github.com/acme/farm", Group: "farm.acme.dev", Version: "v1", Kind: "Sheep", Plural: "sheep"})
 	index  = deriveNames(request{Module: "github.com/acme/indexes", Group: "index.acme.dev", Version: "v1", Kind: "Index"})
 )
 
-func TestIdentifier(t *testing.T) {
-	for name, want := range map[string][2]string{
-		"foo":                          {"httpRoute", "policy"},
-		"foos":                         {"httpRoutes", "policies"},
-		"newFoo":                       {"newHTTPRoute", "newPolicy"},
-		"fooCase":                      {"httpRouteCase", "policyCase"},
-		"waitForFoos":                  {"waitForHTTPRoutes", "waitForPolicies"},
-		"FooStatus":                    {"HTTPRouteStatus", "PolicyStatus"},
-		"foosDeployment":               {"httpRoutesDeployment", "policiesDeployment"},
-		"footest":                      {"httproutetest", "policytest"},
-		"fooinformers":                 {"httprouteinformers", "policyinformers"},
-		"typedfoo":                     {"typedhttproute", "typedpolicy"},
-		"FoodTruck":                    {"FoodTruck", "FoodTruck"},
-		"footprint":                    {"footprint", "footprint"},
-		"Samplecontroller":             {"MyTeam", "Policy"},
-		"FakeSamplecontrollerV1alpha1": {"FakeMyTeamV1beta1", "FakePolicyV1"},
-		"AdmissionV1alpha1":            {"AdmissionV1alpha1", "AdmissionV1alpha1"},
-		"sampleController":             {"edgeRoutesController", "policiesController"},
-		"SampleControllerDown":         {"EdgeRoutesDown", "PoliciesDown"},
-		"samplev1alpha1":               {"myteamv1beta1", "policyv1"},
-		"Foo_foos":                     {"HTTPRoute_httpRoutes", "Policy_policies"},
-	} {
-		for i, n := range []names{route, policy} {
-			if got := (speller{names: n}).identifier(name); got != want[i] {
-				t.Errorf("%s for %s: got %s, want %s", name, n.Kind, got, want[i])
-			}
-		}
+// renamed returns a file with the names of a project.
+func renamed(t *testing.T, s spelling, name, source string) string {
+	t.Helper()
+	file := slotFile(treeFile{path: name, data: []byte(source)}, map[string]bool{})
+	if found := traces([]treeFile{file}); len(found) > 0 {
+		t.Error(found)
 	}
-}
-
-// TestOtherSpellings uses those for names whose regular spelling is taken.
-func TestOtherSpellings(t *testing.T) {
-	for name, want := range map[string]string{
-		"foo": "policyResource", "foos": "policyResources", "newFoo": "newPolicyResource", "NewFoo": "NewPolicy", "footest": "policytest",
-		"samplev1alpha1": "policyapiv1",
-	} {
-		if got := (speller{names: policy, suffixed: true, longAlias: true}).identifier(name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
+	file, err := s.fill(file)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(file.data)
 }
 
 func TestText(t *testing.T) {
@@ -91,31 +60,20 @@ func TestText(t *testing.T) {
 		"v1alpha1/foo.go":                                                  "v1beta1/httproute.go",
 		"kwok.x-k8s.io/v1alpha1":                                           "kwok.x-k8s.io/v1alpha1",
 		"samplecontroller.k8s.io/v1":                                       "my-team.acme.dev/v1",
-		"samplecontroller/v1beta1":                                         "myteam/v1alpha1",
 		"metav1, appsv1, v1":                                               "metav1, appsv1, v1",
-		"github.com/kubernetes/sample-controller":                          "github.com/kubernetes/sample-controller",
 		"footprint of food":                                                "footprint of food",
 		`\tfoo\nfoos`:                                                      `\thttproute\nhttproutes`,
 	} {
-		if got := (speller{names: route}).text(text); got != want {
+		if got := renamed(t, spelling{names: route}, "a.md", text); got != want {
 			t.Errorf("%s: got\n%s, want\n%s", text, got, want)
 		}
 	}
-	if got, want := (speller{names: bar}).text("a Foo, newFoo, foos in sample-controller"), "a FooBar, newFooBar, foobars in foo-controller"; got != want {
+	if got, want := renamed(t, spelling{names: bar}, "a.md", "a Foo, newFoo, foos in sample-controller"), "a FooBar, newFooBar, foobars in foo-controller"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := (speller{names: index}).text("a Foo, a `Foo`; A Foo"), "an Index, an `Index`; An Index"; got != want {
+	if got, want := renamed(t, spelling{names: index}, "a.md", "a Foo, a `Foo`; A Foo"), "an Index, an `Index`; An Index"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-}
-
-func renamed(t *testing.T, n names, path, source string) string {
-	t.Helper()
-	files, err := speller{names: n}.rename([]treeFile{{path, []byte(source), 0o644}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(files[0].data)
 }
 
 func TestRenameGo(t *testing.T) {
@@ -155,8 +113,45 @@ func syncHTTPRoute(factory httprouteinformers.SharedInformerFactory, httpRoute *
 	return "httproutes\thttproute in edge-routes " + "hr" + ` + "`kubectl get hr`" + ` // the HTTPRoute's
 }
 `
-	if got := renamed(t, route, "main.go", source); got != want {
+	if got := renamed(t, spelling{names: route}, "main.go", source); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestOtherSpellings has those of unexported identifiers and of the API's package whose regular
+// spelling is taken, also in comments that name them.
+func TestOtherSpellings(t *testing.T) {
+	source := `package main
+
+// deleteFoos deletes foos, NewFoo and newFoo do not. fooText is a text.
+func deleteFoos(foo footest.FooList, fooText samplev1alpha1.Foo) { println("deleteFoos\\nFoos") }
+`
+	want := `package main
+
+// deletePolicyResources deletes policies, NewPolicy and newPolicyResource do not. policyResourceText is a text.
+func deletePolicyResources(policyResource policytest.PolicyList, policyResourceText policyapiv1.Policy) {
+	println("deletePolicyResources\\nPolicies")
+}
+`
+	policy := deriveNames(request{Module: "github.com/acme/policies", Group: "policy.acme.dev", Version: "v1", Kind: "Policy"})
+	if got := renamed(t, spelling{names: policy, suffixed: true, longAlias: true}, "main.go", source); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestTraces has old names that no rule replaces, and words that only look like one.
+func TestTraces(t *testing.T) {
+	for line, want := range map[string]bool{
+		"fOO": true, "sample.controller": true, "Sample-Controller": true, "samplev2": true, "github.com/kubernetes/sample-controller": true,
+		"food for a footprint": false, "a sample of a controller": false, "registry.example.com/team/widgets": false,
+	} {
+		file := slotFile(treeFile{path: "a", data: []byte("first\n" + line + "\n")}, nil)
+		if got := traces([]treeFile{file}); len(got) > 0 != want || want && !strings.HasPrefix(got[0], "a:2: ") {
+			t.Errorf("%q: got %v", line, got)
+		}
+	}
+	if got := traces([]treeFile{{path: "docs/Foo.md"}, {path: "go.sum", data: []byte("foo")}, {path: "image", data: []byte("foo\x00")}}); len(got) != 1 {
+		t.Errorf("got %v, want only docs/Foo.md", got)
 	}
 }
 
@@ -205,7 +200,7 @@ package v1
 type Widget struct{}
 `},
 	} {
-		if got := renamed(t, test.names, path, source); got != test.want {
+		if got := renamed(t, spelling{names: test.names}, path, source); got != test.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.names.Kind, got, test.want)
 		}
 	}
@@ -214,15 +209,8 @@ type Widget struct{}
 func TestRenameGoMod(t *testing.T) {
 	source := "module example.com/sample-controller/test/fuzz\n\nrequire example.com/sample-controller v0.0.0-00010101000000-000000000000\n\nreplace example.com/sample-controller => ../..\n"
 	want := "module github.com/acme/edge-routes/v2/test/fuzz\n\nrequire github.com/acme/edge-routes/v2 v2.0.0-00010101000000-000000000000\n\nreplace github.com/acme/edge-routes/v2 => ../..\n"
-	if got := renamed(t, route, "go.mod", source); got != want {
+	if got := renamed(t, spelling{names: route}, "go.mod", source); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestTwoFilesOfOnePath(t *testing.T) {
-	_, err := speller{names: sheep}.rename([]treeFile{{path: "foo.txt"}, {path: "foos.txt"}})
-	if err == nil || !strings.Contains(err.Error(), "two files would have the path sheep.txt") {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -265,17 +253,6 @@ func TestPluralOf(t *testing.T) {
 		kind, want, _ := strings.Cut(line, "-")
 		if got := pluralOf(kind); got != want {
 			t.Errorf("%s: got %s, want %s", kind, got, want)
-		}
-	}
-}
-
-func TestSplitCamel(t *testing.T) {
-	for run, want := range map[string]string{
-		"": "", "foo": "foo", "newFoo": "new Foo", "FooTruck": "Foo Truck", "FoodTruck": "Food Truck", "onlyAFoos": "only A Foos",
-		"HTTPRoute": "HTTP Route", "SamplecontrollerV1alpha1": "Samplecontroller V1alpha1", "S3Bucket": "S3 Bucket", "FOO": "FOO", "APIs": "AP Is",
-	} {
-		if got := strings.Join(splitCamel(run), " "); got != want {
-			t.Errorf("%q: got %q, want %q", run, got, want)
 		}
 	}
 }
@@ -323,43 +300,5 @@ func TestCodegenScriptSpellsPluralsAlike(t *testing.T) {
 	got, err := exec.CommandContext(t.Context(), "bash", "-c", `source "$0" && codegen::kinds "$1"`, "../../hack/codegen.sh", folder).CombinedOutput()
 	if err != nil || strings.ReplaceAll(string(got), ":kine", ":Kine") != want.String() {
 		t.Errorf("got %s (%v), want %s", got, err, want.String())
-	}
-}
-
-// TestCheckModulePath has paths that golang.org/x/mod/module.CheckPath v0.41.0 accepts,
-// and others that it refuses.
-func TestCheckModulePath(t *testing.T) {
-	for _, path := range []string{
-		"acme.dev", "github.com/acme/widgets", "github.com/acme/widgets/v2", "github.com/acme/widgets/v10", "a-b.example/x",
-		"example.org/net/Edge.Routes", "example.org/_x/~y/-z", "example.org/v2x", "example.org/vv2", "example.org/v", "a..b/c", "0.1/x",
-		"example.org/x~y", "example.org/x~1y", "example.org/lpt10", "example.org/x.con",
-	} {
-		if err := checkModulePath(path); err != nil {
-			t.Errorf("%s was refused: %v", path, err)
-		}
-	}
-	for _, path := range []string{
-		"", "/", "widgets", "widgets/x.y", "GitHub.com/acme/widgets", "-a.dev/x", ".dev/x", "acme./x", "under_score.dev/x",
-		"github.com//widgets", "github.com/acme/", "/github.com/acme", "github.com/acme/my widgets", "github.com/acme/w\u00efdgets",
-		"github.com/.acme", "github.com/acme.", "github.com/..", "github.com/acme/a+b", "github.com/acme/a@v1",
-		"github.com/acme/v0", "github.com/acme/v1", "github.com/acme/v02", "github.com/acme/v2.1", "acme.dev/v1",
-		"github.com/acme/CON", "github.com/acme/nul.x", "con.dev/x", "github.com/acme/x~1", "github.com/acme/x~1.y",
-	} {
-		if err := checkModulePath(path); err == nil {
-			t.Errorf("%q was accepted", path)
-		}
-	}
-}
-
-func TestSplitMajor(t *testing.T) {
-	for path, want := range map[string][2]string{
-		"github.com/acme/widgets":     {"github.com/acme/widgets", ""},
-		"github.com/acme/widgets/v2":  {"github.com/acme/widgets", "v2"},
-		"github.com/acme/widgets/v12": {"github.com/acme/widgets", "v12"},
-		"github.com/acme/v2x":         {"github.com/acme/v2x", ""},
-	} {
-		if prefix, major := splitMajor(path); prefix != want[0] || major != want[1] {
-			t.Errorf("%s: got %q and %q", path, prefix, major)
-		}
 	}
 }

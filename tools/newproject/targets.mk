@@ -7,9 +7,9 @@ test-new-project-plans: ## Check in seconds what new projects would get
 
 .PHONY: test-new-project
 test-all: test-new-project
-test-new-project: ## Make three projects with other names from this one, and check them
+test-new-project: ## Make two projects with other names from this one, and check them
 	$(check) new-project env NEW_PROJECTS=quick $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject
 
 .PHONY: test-new-projects
-test-new-projects: ## Make all six projects, and run all checks of three of them (three quarters of an hour on 2 cores)
+test-new-projects: ## Make all five projects, and run all checks of two of them (half an hour on 2 cores)
 	$(check) new-project env NEW_PROJECTS=all $(call go-test) -timeout=60m -run='^TestNewProjects$$' ./tools/newproject

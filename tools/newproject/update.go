@@ -111,7 +111,7 @@ func (u *updater) check(ctx context.Context, dir string) error {
 	if !knownToGit(ctx, dir) {
 		return errors.New("git does not know your name, which the merge needs: set user.name and user.email")
 	}
-	return errors.Join(checkNames(u.from.request), u.checkSource(ctx), u.findBase(ctx))
+	return errors.Join(checkNames(ctx, u.from.request), u.checkSource(ctx), u.findBase(ctx))
 }
 
 // checkSource returns an error unless this clone has the commit that the project was made
@@ -158,36 +158,6 @@ func (u *updater) findBase(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("%s has no commit with the state that newproject generated from %s: fetch its branch %s", u.dir, u.from.Commit, stateBranch)
-}
-
-// treeTrailer precedes the tree in the message of a commit of a generated state, so that
-// an amended commit is not taken for one.
-const treeTrailer = "Newproject-Tree: "
-
-// isState reports whether a commit is a generated state.
-func isState(ctx context.Context, dir, commit string) bool {
-	text, err := git(ctx, dir, "log", "-1", "--format=%T%n%B", commit)
-	tree, message, _ := strings.Cut(text, "\n")
-	return err == nil && strings.Contains(message, treeTrailer+tree)
-}
-
-// commitState commits the files of the project, and returns the commit.
-func (m *maker) commitState(ctx context.Context, repository, message string, parents ...string) (string, error) {
-	environment := []string{"GIT_DIR=" + repository, "GIT_WORK_TREE=" + m.at, "GIT_INDEX_FILE=" + filepath.Join(m.tmp, "index")}
-	if _, err := gitWith(ctx, m.at, environment, "add", "--all"); err != nil {
-		return "", err
-	}
-	tree, err := gitWith(ctx, m.at, environment, "write-tree")
-	if err != nil {
-		return "", err
-	}
-	tree = strings.TrimSpace(tree)
-	arguments := append(author(ctx, filepath.Dir(repository)), "commit-tree", tree, "-m", message, "-m", treeTrailer+tree)
-	for _, parent := range parents {
-		arguments = append(arguments, "-p", parent)
-	}
-	commit, err := gitWith(ctx, m.at, environment, arguments...)
-	return strings.TrimSpace(commit), err
 }
 
 // commit commits the generated state, on the branch of these. It does not touch the work

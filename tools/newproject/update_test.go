@@ -5,87 +5,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-// fixture is a source, and a project that was made from it.
-type fixture struct {
-	*testing.T
-	source, project string
-}
-
-// lines is a file in which changes at the beginning and at the end do not conflict.
-const lines = "first\n\n\n\n\nmiddle of the Foo\n\n\n\n\nlast\n"
-
-func newFixture(t *testing.T) *fixture {
-	t.Helper()
-	withIdentity(t)
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{t, filepath.Join(base, "source"), filepath.Join(base, "project")}
-	module := "module " + sample.Module
-	for name, text := range map[string]string{
-		"go.mod": module + "\n\ngo 1.26.0\n", "main.go": "package main\n\nfunc main() {}\n", "test/fuzz/go.mod": module + "/test/fuzz\n\ngo 1.26.0\n",
-		"test/fuzz/doc.go": "package fuzz\n", "hack/update-codegen.sh": "#!/usr/bin/env bash\n",
-		"both.txt": lines, "deleted.txt": "old\n", "before.txt": strings.Repeat("a long text about a Foo\n", 9), "foo.txt": "one\n",
-	} {
-		f.write(f.source, name, text)
-	}
-	f.git(f.source, "init", "--quiet")
-	f.commit(f.source)
-	f.mustRun("-module=github.com/acme/widgets", "-group=acme.dev", "-kind=Widget", "-dir="+f.project)
-	return f
-}
-
-func (f *fixture) write(dir, name, text string) {
-	f.Helper()
-	name = filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		f.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
-		f.Fatal(err)
-	}
-}
-
-func (f *fixture) git(dir string, arguments ...string) string {
-	f.Helper()
-	out, err := git(f.Context(), dir, arguments...)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return strings.TrimSpace(out)
-}
-
-func (f *fixture) commit(dir string) {
-	f.Helper()
-	f.git(dir, "add", "--all")
-	f.git(dir, "commit", "--quiet", "--message=change")
-}
-
-// run runs the command in the source.
-func (f *fixture) run(arguments ...string) (string, error) {
-	f.Chdir(f.source)
-	var out bytes.Buffer
-	err := run(f.Context(), arguments, &out)
-	return out.String(), err
-}
-
-func (f *fixture) mustRun(arguments ...string) string {
-	f.Helper()
-	out, err := f.run(arguments...)
-	if err != nil {
-		f.Fatalf("%v\n%s", err, out)
-	}
-	return out
-}
 
 // expect compares files of the project; "" means that there is none.
 func (f *fixture) expect(files map[string]string) {
@@ -96,9 +21,7 @@ func (f *fixture) expect(files map[string]string) {
 			f.Errorf("%s: got %v\n%s\nwant\n%s", name, err, got, want)
 		}
 	}
-	if got := list(f.T, filepath.Dir(f.project)); strings.Join(got, " ") != "project source" {
-		f.Errorf("beside the project are %v", got)
-	}
+	f.expectBeside("a project, source")
 }
 
 // change changes the source in several ways, and the project by hand.
@@ -153,9 +76,14 @@ func TestUpdate(t *testing.T) {
 func TestUpdateFindsTheGeneratedState(t *testing.T) {
 	for say, prepare := range map[string]func(f *fixture){
 		"a clone": func(f *fixture) {
-			f.git(filepath.Dir(f.project), "clone", "--quiet", "--bare", "project", "bare")
+			f.git(filepath.Dir(f.project), "clone", "--quiet", "--bare", "a project", "bare")
 			f.git(filepath.Dir(f.project), "clone", "--quiet", "bare", "clone")
-			f.replace("clone")
+			beside := filepath.Dir(f.project)
+			f.remove(f.project, "")
+			f.remove(beside, "bare")
+			if err := os.Rename(filepath.Join(beside, "clone"), f.project); err != nil {
+				f.Fatal(err)
+			}
 		},
 		"no branch": func(f *fixture) { f.git(f.project, "branch", "-D", stateBranch) },
 		"squashed": func(f *fixture) {
@@ -174,16 +102,6 @@ func TestUpdateFindsTheGeneratedState(t *testing.T) {
 			f.mustRun("-update", "-dir="+f.project)
 			f.expectMerged()
 		})
-	}
-}
-
-// replace replaces the project by a folder beside it, and removes a repository called
-// bare.
-func (f *fixture) replace(by string) {
-	beside := filepath.Dir(f.project)
-	err := errors.Join(os.RemoveAll(f.project), os.Rename(filepath.Join(beside, by), f.project), os.RemoveAll(filepath.Join(beside, "bare")))
-	if err != nil {
-		f.Fatal(err)
 	}
 }
 
@@ -260,10 +178,18 @@ func (f *fixture) remove(dir, name string) {
 	}
 }
 
-func TestUpdateTakesTheNamesFromTheProject(t *testing.T) {
-	for _, flag := range []string{"-kind=Widget", "-lean", "-version=v2"} {
-		if err := run(t.Context(), []string{"-update", "-dir=x", flag}, &bytes.Buffer{}); !errors.As(err, new(refusal)) || !strings.Contains(err.Error(), "give only -dir") {
-			t.Errorf("%s: got %v", flag, err)
-		}
+// TestGeneratedConflictsAreResolved merges a generated file that the user has changed, too.
+func TestGeneratedConflictsAreResolved(t *testing.T) {
+	f := newFixture(t)
+	f.write(f.source, "artifacts/chart/files/file.txt", "old\n")
+	f.commit(f.source)
+	f.mustRun("-update", "-dir="+f.project)
+	f.write(f.source, "artifacts/chart/files/file.txt", "from here\n")
+	f.commit(f.source)
+	f.write(f.project, "artifacts/chart/files/file.txt", "by hand\n")
+	f.commit(f.project)
+	f.mustRun("-update", "-dir="+f.project)
+	if got, err := os.ReadFile(filepath.Join(f.project, "artifacts/chart/files/file.txt")); string(got) != "from here\n" {
+		t.Errorf("the generated file is %q, %v", got, err)
 	}
 }

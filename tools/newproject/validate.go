@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The rules for names that can be checked without the sources.
+// The rules for names and for the folder, which are checked before anything is written.
 
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"go/build"
 	"go/token"
 	"go/types"
 	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -44,24 +50,50 @@ var (
 
 // checkNames returns an error for each rule that a request breaks, as far as that can be
 // checked without the sources.
-func checkNames(r request) error {
+func checkNames(ctx context.Context, r request) error {
 	n := deriveNames(r)
-	return errors.Join(checkModule(n), checkGroup(n), checkVersion(n.Version), checkKind(n), checkPlural(n), checkShort(n.Short))
+	return errors.Join(checkModule(ctx, n), checkGroup(n), checkVersion(n.Version), checkKind(n), checkPlural(n), checkShort(n.Short))
 }
 
-func checkModule(n names) error {
-	if err := checkModulePath(n.Module); err != nil {
+func checkModule(ctx context.Context, n names) error {
+	if err := checkModulePath(ctx, n.Module); err != nil {
 		return fmt.Errorf("-module=%s: %w: must be a path that go get accepts, such as github.com/acme/widgets or github.com/acme/widgets/v2", n.Module, err)
 	}
 	switch {
 	case n.Module == sample.Module || strings.HasPrefix(n.Module, sample.Module+"/"):
 		return fmt.Errorf("-module=%s: is this project's own: choose the path under which the new project will be found", n.Module)
 	case strings.HasPrefix(n.Module, "gopkg.in/"):
-		return fmt.Errorf("-module=%s: must not be on gopkg.in, which allows one module in a repository: the project has several, such as the development cluster's", n.Module)
+		return fmt.Errorf("-module=%s: must not be on gopkg.in, which allows one module in a repository: the project has several, such as that of the tests of the admission policy", n.Module)
 	case len(validation.IsDNS1035Label(n.Program)) > 0 || len(n.Program) > maxProgram:
 		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of the program, its namespace and its account: must begin with a letter, end with a letter or digit, and have at most %d letters, digits and dashes", n.Module, n.Program, maxProgram)
 	case n.Program == "default" || strings.HasPrefix(n.Program, "kube-"):
 		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of a namespace: must not be one of Kubernetes' own (default, kube-...)", n.Module, n.Program)
+	}
+	return nil
+}
+
+// domain matches the first element of a module's path that go get can fetch.
+var domain = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9-]$`)
+
+// checkModulePath returns an error if the go command would not accept the path for a module
+// that others can fetch.
+func checkModulePath(ctx context.Context, path string) error {
+	if first, _, _ := strings.Cut(path, "/"); !domain.MatchString(first) {
+		return fmt.Errorf("its first element, %q, is not a domain: lower-case letters, digits, dashes and at least one dot", first)
+	}
+	if strings.Contains(path, "/.") || strings.Contains(path, "+") { // go mod init accepts these
+		return errors.New("it has a +, or a dot at the beginning of an element")
+	}
+	folder, err := os.MkdirTemp("", "newproject-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	command := exec.CommandContext(ctx, "go", "mod", "init", path)
+	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		said, _, _ := strings.Cut(string(out), "\n")
+		return fmt.Errorf("%s (%w)", said, err)
 	}
 	return nil
 }
@@ -115,17 +147,17 @@ func checkKind(n names) error {
 	case !goKind.MatchString(n.Kind):
 		return fmt.Errorf("-kind=%s: must be an exported Go identifier, such as CacheCluster: must begin with a capital letter and continue with letters and digits, at least one", n.Kind)
 	case len(n.Kind) > maxKind:
-		return fmt.Errorf("-kind=%s: must have at most %d characters: an object is called example-%s, and its name is a label of Pods", n.Kind, maxKind, n.singular())
+		return fmt.Errorf("-kind=%s: must have at most %d characters: an object is called example-%s, and its name is a label of Pods", n.Kind, maxKind, n.Singular())
 	case n.Kind == sample.Kind || n.Kind == sample.Kinds:
 		return fmt.Errorf("-kind=%s: is this project's own, which must not occur in the new one: choose another", n.Kind)
 	case strings.HasSuffix(n.Kind, "List"):
 		return fmt.Errorf("-kind=%s: must not end in List: lists of objects are called KindList", n.Kind)
-	case isWordOfGo(private) || isWordOfGo(n.singular()):
-		return fmt.Errorf("-kind=%s: %s is a word of Go, and generated code has a variable of that name: choose another, or add a word: %sClaim", n.Kind, n.singular(), n.Kind)
-	case !compiledEverywhere("fake_" + n.singular() + ".go"):
-		return fmt.Errorf("-kind=%s: the generators write fake_%s.go, which Go compiles on one system only, or for tests only: choose another, or add a word", n.Kind, n.singular())
+	case isWordOfGo(private) || isWordOfGo(n.Singular()):
+		return fmt.Errorf("-kind=%s: %s is a word of Go, and generated code has a variable of that name: choose another, or add a word: %sClaim", n.Kind, n.Singular(), n.Kind)
+	case !compiledEverywhere("fake_" + n.Singular() + ".go"):
+		return fmt.Errorf("-kind=%s: the generators write fake_%s.go, which Go compiles on one system only, or for tests only: choose another, or add a word", n.Kind, n.Singular())
 	}
-	if group, ok := builtIn()[n.singular()]; ok {
+	if group, ok := builtIn()[n.Singular()]; ok {
 		return fmt.Errorf("-kind=%s: must not be a kind of Kubernetes' own (%s): kubectl would use that", n.Kind, group)
 	}
 	return nil
@@ -199,6 +231,59 @@ func checkShort(short string) error {
 		return fmt.Errorf("-short=%s: must begin with a lower-case letter, continue with lower-case letters and digits, and have at most %d characters", short, maxLabel)
 	case shortNames.Has(short) || builtIn()[short] != "":
 		return fmt.Errorf("-short=%s: must not be a name of Kubernetes' own: kubectl would use that", short)
+	}
+	return nil
+}
+
+// checkFolder returns the absolute path of the new project's folder, or an error if a
+// project can't be written there.
+func checkFolder(dir, root string) (string, error) {
+	if dir == "" {
+		return "", errors.New("-dir is missing: name the folder for the new project, such as ../widgets")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	} else if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		dir = filepath.Join(parent, filepath.Base(dir))
+	} else {
+		return "", fmt.Errorf("-dir=%s: %w: its parent folder must exist", dir, err)
+	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case dir == root || strings.HasPrefix(dir, root+string(filepath.Separator)):
+		return "", fmt.Errorf("-dir=%s: must not be inside this project, %s", dir, root)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("-dir=%s: %w: choose a folder that does not exist or is empty", dir, err)
+	case len(entries) > 0:
+		return "", fmt.Errorf("-dir=%s: is not empty (it has %s): choose a folder that does not exist or is empty", dir, entries[0].Name())
+	}
+	return dir, nil
+}
+
+// builtProgram matches the names of the project's programs in scripts and the Makefile.
+var builtProgram = regexp.MustCompile(`(?m)(?:^|[^/a-z])bin/([a-z0-9-]+)`)
+
+// checkProgram returns an error if the project already uses the name of the program, which is
+// built in bin, and which .gitignore has because go build writes it into the root.
+func (b *blueprint) checkProgram(n names) error {
+	for _, file := range b.files {
+		first, _, _ := strings.Cut(file.path, "/")
+		taken := first == n.Program || n.Program == "bin"
+		if slices.Contains([]string{".mk", ".sh", ""}, path.Ext(file.path)) {
+			for _, match := range builtProgram.FindAllStringSubmatch(string(file.data), -1) {
+				taken = taken || match[1] == n.Program
+			}
+		}
+		if taken {
+			return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which %s has already", n.Module, n.Program, file.path)
+		}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func TestGoodNames(t *testing.T) {
 	} {
 		r := good
 		change(&r)
-		if err := checkNames(r); err != nil {
+		if err := checkNames(t.Context(), r); err != nil {
 			t.Errorf("%s: %v", say, err)
 		}
 	}
@@ -101,14 +101,14 @@ func TestRefusals(t *testing.T) {
 	} {
 		r := good
 		test.change(&r)
-		if err := checkNames(r); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := checkNames(t.Context(), r); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q in it", say, err, test.want)
 		}
 	}
 }
 
 func TestAllBrokenRulesAreReportedTogether(t *testing.T) {
-	err := checkNames(request{Module: "widgets", Group: "acme", Version: "1", Kind: "widget", Short: "po"})
+	err := checkNames(t.Context(), request{Module: "widgets", Group: "acme", Version: "1", Kind: "widget", Short: "po"})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -140,8 +140,8 @@ func TestCheckFolder(t *testing.T) {
 	}
 	for dir, want := range map[string]string{
 		"new": "", "empty": "", "rootbeer": "",
-		"full": "is not empty", "file": "is not a folder", "no/such/new": "must exist",
-		"root": "must not be inside this project", "root/new": "must not be inside this project", "link/new": "must not be inside this project", "link": "is not a folder",
+		"full": "is not empty", "file": "not a directory", "no/such/new": "must exist",
+		"root": "must not be inside this project", "root/new": "must not be inside this project", "link/new": "must not be inside this project", "link": "must not be inside this project",
 	} {
 		got, err := checkFolder(filepath.Join(base, dir), root)
 		switch {
@@ -153,5 +153,29 @@ func TestCheckFolder(t *testing.T) {
 	}
 	if _, err := checkFolder("", root); err == nil {
 		t.Error("no folder: no error")
+	}
+}
+
+// TestCheckModulePath has paths that go get accepts, and others that it refuses.
+func TestCheckModulePath(t *testing.T) {
+	for _, path := range []string{
+		"acme.dev", "github.com/acme/widgets", "github.com/acme/widgets/v2", "github.com/acme/widgets/v10", "a-b.example/x",
+		"example.org/net/Edge.Routes", "example.org/_x/~y/-z", "example.org/v2x", "example.org/vv2", "example.org/v", "a..b/c", "0.1/x",
+		"example.org/x~y", "example.org/x~1y", "example.org/lpt10", "example.org/x.con",
+	} {
+		if err := checkModulePath(t.Context(), path); err != nil {
+			t.Errorf("%s was refused: %v", path, err)
+		}
+	}
+	for _, path := range []string{
+		"", "/", "widgets", "widgets/x.y", "GitHub.com/acme/widgets", "-a.dev/x", ".dev/x", "acme./x", "under_score.dev/x",
+		"github.com//widgets", "github.com/acme/", "/github.com/acme", "github.com/acme/my widgets", "github.com/acme/w\u00efdgets",
+		"github.com/.acme", "github.com/acme.", "github.com/..", "github.com/acme/a+b", "github.com/acme/a@v1",
+		"github.com/acme/v0", "github.com/acme/v1", "github.com/acme/v02", "github.com/acme/v2.1", "acme.dev/v1",
+		"github.com/acme/CON", "github.com/acme/nul.x", "con.dev/x", "github.com/acme/x~1", "github.com/acme/x~1.y",
+	} {
+		if err := checkModulePath(t.Context(), path); err == nil {
+			t.Errorf("%q was accepted", path)
+		}
 	}
 }
