@@ -26,7 +26,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 )
 
@@ -113,7 +112,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := m.make(ctx, step{"Creating a git repository", m.finish}); err != nil {
 		return err
 	}
-	m.sayNext()
+	fmt.Fprintf(out, "\n%s is a controller for %s (%s.%s, %s). %s.\nIts README.md says how to make it yours.\n",
+		dir, project.Kinds, project.Plural, project.Group, project.Version, m.hint)
 	return nil
 }
 
@@ -192,30 +192,4 @@ func parseRequest(args []string, help io.Writer) (r request, err error) {
 		r.Kinds = []addedKind{add}
 	}
 	return r, nil
-}
-
-// next are the next steps with a new project. A test checks that the functions it names
-// are in the files it names.
-const next = `
-{{dir}} is a controller for {{Kinds}} ({{plural}}.{{group}}, {{version}}). {{git}}.
-
-Make it yours:
-  {{types}}
-                               {{Kind}}Spec: add a field there, then run hack/update-codegen.sh
-  internal/plan/deployment.go  Deployment       a row: what the {{Kind}} owns
-  internal/plan/kinds.go       Kinds            the kinds and their rows, in order
-  internal/plan/status.go      WithStatus       the {{Kind}}'s status
-  docs/second-child.md adds a child to it step by step; docs/layout.md describes the rest.
-
-Add new permissions, and new fields of the Deployment that the controller writes, to artifacts/deploy/permissions, too;
-CONTRIBUTING.md has the rules. Check with
-  go test ./...
-  make test
-`
-
-// sayNext prints the next steps.
-func (m *maker) sayNext() {
-	types := "pkg/apis/" + m.Package + "/" + m.Version + "/types.go"
-	fmt.Fprint(m.out, strings.NewReplacer("{{dir}}", m.dir, "{{Kinds}}", m.Kinds, "{{Kind}}", m.Kind, "{{plural}}", m.Plural,
-		"{{group}}", m.Group, "{{version}}", m.Version, "{{git}}", m.hint, "{{types}}", types).Replace(next))
 }

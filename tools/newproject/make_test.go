@@ -124,7 +124,7 @@ func TestMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := f.mustRun(append(toMake, "-dir="+f.project)...)
-	for _, want := range []string{"The first commit contains all files", "deployment.go", "pkg/apis/acme/v1alpha1/types.go", f.project} {
+	for _, want := range []string{"The first commit contains all files", "widgets.acme.dev, v1alpha1", f.project} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output lacks %q:\n%s", want, out)
 		}

@@ -16,20 +16,15 @@ var good = request{Module: "github.com/acme/widgets", Group: "acme.dev", Version
 
 func TestGoodNames(t *testing.T) {
 	for say, change := range map[string]func(*request){
-		"the plain case":                         func(*request) {},
-		"a major version":                        func(r *request) { r.Module += "/v2" },
-		"a group with a dash":                    func(r *request) { r.Group = "my-team.acme.dev" },
-		"a group like one of Kubernetes'":        func(r *request) { r.Group = "apps.acme.dev" },
-		"a group that ends like a protected one": func(r *request) { r.Group = "myk8s.io" },
-		"a stable version":                       func(r *request) { r.Version = "v1" },
-		"a late beta":                            func(r *request) { r.Version = "v12beta34" },
-		"an acronym":                             func(r *request) { r.Kind = "HTTPRoute" },
-		"digits":                                 func(r *request) { r.Kind = "S3Bucket" },
-		"a kind that begins with the old one":    func(r *request) { r.Kind = "FooTruck" },
-		"an irregular plural":                    func(r *request) { r.Kind, r.Plural = "Person", "people" },
-		"a plural that equals the kind":          func(r *request) { r.Kind, r.Plural = "Sheep", "sheep" },
-		"a short name":                           func(r *request) { r.Short = "wd" },
-		"55 characters":                          func(r *request) { r.Kind = strings.Repeat("K", 55) },
+		"the plain case":                      func(*request) {},
+		"a major version":                     func(r *request) { r.Module += "/v2" },
+		"a group with a dash":                 func(r *request) { r.Group = "my-team.acme.dev" },
+		"an acronym":                          func(r *request) { r.Kind = "HTTPRoute" },
+		"a kind that begins with the old one": func(r *request) { r.Kind = "FooTruck" },
+		"an irregular plural":                 func(r *request) { r.Kind, r.Plural = "Person", "people" },
+		"a plural that equals the kind":       func(r *request) { r.Kind, r.Plural = "Sheep", "sheep" },
+		"a short name":                        func(r *request) { r.Short = "wd" },
+		"55 characters":                       func(r *request) { r.Kind = strings.Repeat("K", 55) },
 	} {
 		r := good
 		change(&r)
@@ -44,60 +39,43 @@ func TestRefusals(t *testing.T) {
 		change func(*request)
 		want   string
 	}{
-		"no module":                              {func(r *request) { r.Module = "" }, "must be a path that go get accepts"},
-		"a module without a domain":              {func(r *request) { r.Module = "widgets" }, `its first element, "widgets", is not a domain`},
-		"a module with a space":                  {func(r *request) { r.Module = "github.com/acme/my widgets" }, "must be a path that go get accepts"},
-		"version 1 in the path":                  {func(r *request) { r.Module += "/v1" }, "must be a path that go get accepts"},
-		"the old module":                         {func(r *request) { r.Module = "example.com/sample-controller" }, "is this project's own"},
-		"a host with one module":                 {func(r *request) { r.Module = "gopkg.in/widgets.v3" }, "must not be on gopkg.in"},
-		"a module in the old one":                {func(r *request) { r.Module = "example.com/sample-controller/x" }, "is this project's own"},
-		"a program with a digit first":           {func(r *request) { r.Module = "github.com/acme/3widgets" }, "must begin with a letter"},
-		"a long program":                         {func(r *request) { r.Module = "github.com/acme/" + strings.Repeat("w", 51) }, "at most 50"},
-		"a namespace of Kubernetes":              {func(r *request) { r.Module = "github.com/acme/kube-widgets" }, "becomes the name of a namespace"},
-		"no group":                               {func(r *request) { r.Group = "" }, "-group is missing"},
-		"a group with capitals":                  {func(r *request) { r.Group = "Acme.dev" }, "lower case"},
-		"a group without a dot":                  {func(r *request) { r.Group = "acme" }, "must have a dot"},
-		"a protected group":                      {func(r *request) { r.Group = "widgets.k8s.io" }, "are protected"},
-		"another protected group":                {func(r *request) { r.Group = "kubernetes.io" }, "are protected"},
-		"a group with a digit first":             {func(r *request) { r.Group = "3scale.dev" }, "must begin with a letter"},
-		"a group that is a keyword":              {func(r *request) { r.Group = "type.acme.dev" }, "must not be a word of the language"},
-		"a group that is a type":                 {func(r *request) { r.Group = "string.acme.dev" }, "must not be a word of the language"},
-		"a group nobody can import":              {func(r *request) { r.Group = "internal.acme.dev" }, "nor main, init, internal"},
-		"a group that is a program":              {func(r *request) { r.Group = "main.acme.dev" }, "nor main, init, internal"},
-		"a long group":                           {func(r *request) { r.Group = strings.Repeat("a.", 123) + "dev" }, "at most 253"},
-		"a version without a v":                  {func(r *request) { r.Version = "1" }, "-version=1: must be v1"},
-		"version 0":                              {func(r *request) { r.Version = "v0" }, "must be v1"},
-		"a version with a dot":                   {func(r *request) { r.Version = "v1.2" }, "must be v1"},
-		"an alpha without a number":              {func(r *request) { r.Version = "v1alpha" }, "must be v1"},
-		"a release candidate":                    {func(r *request) { r.Version = "v1rc1" }, "must be v1"},
-		"no version":                             {func(r *request) { r.Version = "" }, "must be v1"},
-		"no kind":                                {func(r *request) { r.Kind = "" }, "-kind is missing"},
-		"a kind in small letters":                {func(r *request) { r.Kind = "widget" }, "must begin with a capital letter"},
-		"a kind with an underscore":              {func(r *request) { r.Kind = "My_Widget" }, "letters and digits"},
-		"a kind with a letter that is not ASCII": {func(r *request) { r.Kind = "Größe" }, "letters and digits"},
-		"a kind of one letter":                   {func(r *request) { r.Kind = "W" }, "at least one"},
-		"a long kind":                            {func(r *request) { r.Kind = strings.Repeat("K", 56) }, "at most 55"},
-		"the old kind":                           {func(r *request) { r.Kind = "Foo" }, "is this project's own"},
-		"a list":                                 {func(r *request) { r.Kind = "WidgetList" }, "must not end in List"},
-		"a keyword":                              {func(r *request) { r.Kind = "Type" }, "a word of Go"},
-		"a keyword in capitals":                  {func(r *request) { r.Kind = "GO" }, "a word of Go"},
-		"a predeclared type":                     {func(r *request) { r.Kind = "String" }, "a word of Go"},
-		"an error":                               {func(r *request) { r.Kind = "Error" }, "a word of Go"},
-		"a system in a file's name":              {func(r *request) { r.Kind = "Windows" }, "compiles on one system only"},
-		"a processor in a file's name":           {func(r *request) { r.Kind = "Arm64" }, "compiles on one system only"},
-		"tests in a file's name":                 {func(r *request) { r.Kind = "Test" }, "for tests only"},
-		"Kubernetes' Deployment":                 {func(r *request) { r.Kind = "Deployment" }, "Kubernetes' own (apps)"},
-		"Kubernetes' Pod":                        {func(r *request) { r.Kind = "Pod" }, "Kubernetes' own (core)"},
-		"Kubernetes' Event":                      {func(r *request) { r.Kind = "Event" }, "Kubernetes' own"},
-		"a plural with capitals":                 {func(r *request) { r.Plural = "Widgets" + "es" }, "must begin with a lower-case letter"},
-		"a plural with a dash":                   {func(r *request) { r.Plural = "wid-gets" }, "must begin with a lower-case letter"},
-		"a plural that is too long":              {func(r *request) { r.Kind = strings.Repeat("K", 63) }, "-plural="},
-		"the old plural":                         {func(r *request) { r.Plural = "foos" }, "is this project's own"},
-		"a plural that is a keyword":             {func(r *request) { r.Plural = "range" }, "a word of Go"},
-		"Kubernetes' plural":                     {func(r *request) { r.Plural = "pods" }, "Kubernetes' own (core)"},
-		"a short name with a dash":               {func(r *request) { r.Short = "w-d" }, "must begin with a lower-case letter"},
-		"Kubernetes' short name":                 {func(r *request) { r.Short = "po" }, "must not be a name of Kubernetes' own"},
-		"Kubernetes' name":                       {func(r *request) { r.Short = "secrets" }, "must not be a name of Kubernetes' own"},
+		"no module":                    {func(r *request) { r.Module = "" }, "must be a path that go get accepts"},
+		"a module without a domain":    {func(r *request) { r.Module = "widgets" }, `its first element, "widgets", is not a domain`},
+		"the old module":               {func(r *request) { r.Module = "example.com/sample-controller" }, "is this project's own"},
+		"a host with one module":       {func(r *request) { r.Module = "gopkg.in/widgets.v3" }, "must not be on gopkg.in"},
+		"a program with a digit first": {func(r *request) { r.Module = "github.com/acme/3widgets" }, "must begin with a letter"},
+		"a long program":               {func(r *request) { r.Module = "github.com/acme/" + strings.Repeat("w", 51) }, "at most 50"},
+		"a namespace of Kubernetes":    {func(r *request) { r.Module = "github.com/acme/kube-widgets" }, "becomes the name of a namespace"},
+		"no group":                     {func(r *request) { r.Group = "" }, "-group is missing"},
+		"a group with capitals":        {func(r *request) { r.Group = "Acme.dev" }, "lower case"},
+		"a group without a dot":        {func(r *request) { r.Group = "acme" }, "must have a dot"},
+		"a protected group":            {func(r *request) { r.Group = "widgets.k8s.io" }, "are protected"},
+		"a group with a digit first":   {func(r *request) { r.Group = "3scale.dev" }, "must begin with a letter"},
+		"a group that is a keyword":    {func(r *request) { r.Group = "type.acme.dev" }, "must not be a word of the language"},
+		"a group nobody can import":    {func(r *request) { r.Group = "internal.acme.dev" }, "nor main, init, internal"},
+		"a long group":                 {func(r *request) { r.Group = strings.Repeat("a.", 123) + "dev" }, "at most 253"},
+		"a version without a v":        {func(r *request) { r.Version = "1" }, "-version=1: must be v1"},
+		"no version":                   {func(r *request) { r.Version = "" }, "must be v1"},
+		"no kind":                      {func(r *request) { r.Kind = "" }, "-kind is missing"},
+		"a kind in small letters":      {func(r *request) { r.Kind = "widget" }, "must begin with a capital letter"},
+		"a kind with an underscore":    {func(r *request) { r.Kind = "My_Widget" }, "letters and digits"},
+		"a kind of one letter":         {func(r *request) { r.Kind = "W" }, "at least one"},
+		"a long kind":                  {func(r *request) { r.Kind = strings.Repeat("K", 56) }, "at most 55"},
+		"the old kind":                 {func(r *request) { r.Kind = "Foo" }, "is this project's own"},
+		"a list":                       {func(r *request) { r.Kind = "WidgetList" }, "must not end in List"},
+		"a keyword":                    {func(r *request) { r.Kind = "Type" }, "a word of Go"},
+		"a predeclared type":           {func(r *request) { r.Kind = "String" }, "a word of Go"},
+		"a system in a file's name":    {func(r *request) { r.Kind = "Windows" }, "compiles on one system only"},
+		"tests in a file's name":       {func(r *request) { r.Kind = "Test" }, "for tests only"},
+		"Kubernetes' Deployment":       {func(r *request) { r.Kind = "Deployment" }, "Kubernetes' own (apps)"},
+		"Kubernetes' Pod":              {func(r *request) { r.Kind = "Pod" }, "Kubernetes' own (core)"},
+		"a plural with a dash":         {func(r *request) { r.Plural = "wid-gets" }, "must begin with a lower-case letter"},
+		"a plural that is too long":    {func(r *request) { r.Kind = strings.Repeat("K", 63) }, "-plural="},
+		"the old plural":               {func(r *request) { r.Plural = "foos" }, "is this project's own"},
+		"a plural that is a keyword":   {func(r *request) { r.Plural = "range" }, "a word of Go"},
+		"Kubernetes' plural":           {func(r *request) { r.Plural = "pods" }, "Kubernetes' own (core)"},
+		"a short name with a dash":     {func(r *request) { r.Short = "w-d" }, "must begin with a lower-case letter"},
+		"Kubernetes' short name":       {func(r *request) { r.Short = "po" }, "must not be a name of Kubernetes' own"},
 	} {
 		r := good
 		test.change(&r)
@@ -158,24 +136,14 @@ func TestCheckFolder(t *testing.T) {
 
 // TestCheckModulePath has paths that go get accepts, and others that it refuses.
 func TestCheckModulePath(t *testing.T) {
-	for _, path := range []string{
-		"acme.dev", "github.com/acme/widgets", "github.com/acme/widgets/v2", "github.com/acme/widgets/v10", "a-b.example/x",
-		"example.org/net/Edge.Routes", "example.org/_x/~y/-z", "example.org/v2x", "example.org/vv2", "example.org/v", "a..b/c", "0.1/x",
-		"example.org/x~y", "example.org/x~1y", "example.org/lpt10", "example.org/x.con",
+	for path, want := range map[string]bool{
+		"acme.dev": true, "github.com/acme/widgets/v10": true, "a-b.example/x": true, "example.org/net/Edge.Routes": true, "example.org/_x/~y/-z": true,
+		"": false, "widgets": false, "GitHub.com/acme/widgets": false, "-a.dev/x": false, "under_score.dev/x": false, "github.com//widgets": false,
+		"github.com/acme/my widgets": false, "github.com/.acme": false, "github.com/acme/a+b": false, "github.com/acme/v1": false, "acme.dev/v02": false,
+		"github.com/acme/CON": false, "github.com/acme/x~1": false,
 	} {
-		if err := checkModulePath(t.Context(), path); err != nil {
-			t.Errorf("%s was refused: %v", path, err)
-		}
-	}
-	for _, path := range []string{
-		"", "/", "widgets", "widgets/x.y", "GitHub.com/acme/widgets", "-a.dev/x", ".dev/x", "acme./x", "under_score.dev/x",
-		"github.com//widgets", "github.com/acme/", "/github.com/acme", "github.com/acme/my widgets", "github.com/acme/w\u00efdgets",
-		"github.com/.acme", "github.com/acme.", "github.com/..", "github.com/acme/a+b", "github.com/acme/a@v1",
-		"github.com/acme/v0", "github.com/acme/v1", "github.com/acme/v02", "github.com/acme/v2.1", "acme.dev/v1",
-		"github.com/acme/CON", "github.com/acme/nul.x", "con.dev/x", "github.com/acme/x~1", "github.com/acme/x~1.y",
-	} {
-		if err := checkModulePath(t.Context(), path); err == nil {
-			t.Errorf("%q was accepted", path)
+		if err := checkModulePath(t.Context(), path); (err == nil) != want {
+			t.Errorf("%q: got %v", path, err)
 		}
 	}
 }
