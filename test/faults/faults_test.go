@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The rows of the matrix, how they are run, and the report: for each controller first the
-// workloads without faults, then all rows in parallel.
+// The rows of the matrix, and how they are run: for each controller first the workloads
+// without faults, then all rows in parallel, then those that break a control plane. Their
+// results are shown in docs/faults.md. At the end, tests of the tests.
 
 package faults
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"text/template"
+	"time"
+
+	"example.com/sample-controller/test/mutants"
 )
 
 // scenario is a row of the matrix: one kind of fault, and the cases that try it.
@@ -27,115 +29,117 @@ type scenario struct {
 	title string
 	// quick is how many of the cases FAULTS=quick runs.
 	quick int
-	cases func(writeCounts) []trialCase
+	cases []trialCase
+	// workload is what the row runs without a fault, or nil if it has one.
+	workload *workload
+	// breaksPlane is true if the row needs a control plane of its own.
+	breaksPlane bool
 	// oursOnly says why the row can be run with our controller only. It is empty if the
 	// row can be run with both.
 	oursOnly string
 	// why explains in docs/faults.md why upstream's controller fails the row. The error
 	// of the run is shown beside it.
 	why string
+	// results are by the name of the subject.
+	results map[string]*result
 }
 
 // trialCase is one way to try a fault.
 type trialCase struct {
 	name string
-	run  func(ctx context.Context, tr *trial) error
+	run  func(tr *trial)
+	// needs is the workload that the case needs, and write the write of it that fails, if
+	// any. A case is left out for a subject that fails the workload even without a fault, or
+	// makes fewer writes.
+	needs string
+	write int
 }
 
-// writeCounts holds how many writes each workload makes without a fault. A workload that
-// fails without one is missing.
-type writeCounts map[string]int
-
-func TestFaults(t *testing.T) {
-	for _, s := range []*subject{run.ours, run.upstream} {
-		if s == nil {
-			continue
-		}
-		t.Run(s.name, func(t *testing.T) {
-			writes := countWrites(t, s)
-			for _, sc := range scenarios() {
-				t.Run(sc.row, func(t *testing.T) {
-					t.Parallel()
-					sc.try(t, s, writes)
-				})
-			}
-		})
-	}
-}
-
-// manyWrites is more than any workload makes.
-const manyWrites = 9
-
-// countWrites runs the workloads without faults and counts their writes.
-func countWrites(t *testing.T, s *subject) writeCounts {
-	t.Helper()
-	writes, tried := writeCounts{}, map[string]bool{}
-	var mu sync.Mutex
-	t.Run("no fault", func(t *testing.T) {
-		for _, w := range workloads() {
-			row := w.scenario()
-			t.Run(w.name, func(t *testing.T) {
-				tried[w.name] = true
-				row.skipFor(t, s)
-				t.Parallel()
-				row.tryCase(t, s, func(ctx context.Context, tr *trial) error {
-					n, err := w.run(ctx, tr)
-					if err == nil {
-						mu.Lock()
-						defer mu.Unlock()
-						writes[w.name] = n
-					}
-					return err
-				})
-			})
-		}
-	})
-	for _, w := range workloads() {
-		if !tried[w.name] && (w.oursOnly == "" || s == run.ours) {
-			writes[w.name] = manyWrites // excluded by -run: cases beyond the last write are skipped
-		}
-	}
-	return writes
-}
-
-// noFault is the prefix of the titles of rows without a fault.
-const noFault = "no fault: "
-
-// scenario returns the row of a workload without a fault.
-func (w *workload) scenario() scenario {
-	return scenario{row: w.row, title: noFault + w.title, oursOnly: w.oursOnly, why: w.why}
-}
+// one is the only case of a row.
+func one(name string, run func(*trial)) []trialCase { return []trialCase{{name: name, run: run}} }
 
 // failsWithoutFault is the reason to skip a row whose workload a controller fails even
 // without a fault.
 const failsWithoutFault = "fails the workload even without a fault"
 
-// skipFor skips a test that can't be run with a subject.
-func (sc *scenario) skipFor(t *testing.T, s *subject) {
-	t.Helper()
-	if sc.oursOnly != "" && s != run.ours {
-		run.report.skip(sc, s, sc.oursOnly)
-		t.Skip(sc.oursOnly)
+func TestFaults(t *testing.T) {
+	for _, s := range run.subjects {
+		t.Run(s.name, func(t *testing.T) {
+			t.Run("no fault", func(t *testing.T) {
+				for _, sc := range run.rows {
+					if sc.workload != nil {
+						t.Run(sc.workload.name, func(t *testing.T) { sc.tryWithoutFault(t, s) })
+					}
+				}
+			})
+			for _, sc := range run.rows {
+				if sc.workload == nil && !sc.breaksPlane {
+					t.Run(sc.row, func(t *testing.T) {
+						t.Parallel()
+						sc.try(t, s)
+					})
+				}
+			}
+		})
 	}
 }
 
-// skipUnlessQuick skips a test that only FAULTS=all runs.
-func (sc *scenario) skipUnlessQuick(t *testing.T) {
+// tryWithoutFault runs a workload without a fault, and counts its writes.
+func (sc *scenario) tryWithoutFault(t *testing.T, s *subject) {
+	s.setWrites(sc.workload.name, 0)
+	sc.skipFor(t, s)
+	t.Parallel()
+	sc.tryCase(t, newTrial(t, run.cluster, s), func(tr *trial) { s.setWrites(sc.workload.name, sc.workload.run(tr)) })
+}
+
+// TestControlPlane runs the rows that break the control plane, one after the other.
+func TestControlPlane(t *testing.T) {
+	for _, s := range run.subjects {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := newControlPlane(t)
+			for _, sc := range run.rows {
+				for _, c := range sc.cases {
+					if !sc.breaksPlane {
+						continue
+					}
+					t.Run(sc.row+"/"+c.name, func(t *testing.T) {
+						sc.skipFor(t, s)
+						if err := p.awaitReady(t.Context()); err != nil {
+							t.Fatal(err) // left behind by the row before
+						}
+						tr := newTrial(t, p.testCluster, s)
+						tr.plane = p
+						sc.tryCase(t, tr, c.run)
+					})
+				}
+			}
+		})
+	}
+}
+
+// skipFor skips a row that can't be run with a subject, or that only FAULTS=all runs.
+func (sc *scenario) skipFor(t *testing.T, s *subject) {
 	t.Helper()
-	if !run.all && sc.quick == 0 {
+	if sc.oursOnly != "" && s != run.ours {
+		sc.noteSkipped(s, sc.oursOnly)
+		t.Skip(sc.oursOnly)
+	}
+	if !run.all && sc.quick == 0 && sc.workload == nil {
 		t.Skip("only with FAULTS=all")
 	}
 }
 
-// try runs a scenario's cases, or with FAULTS=quick a selection of them.
-func (sc *scenario) try(t *testing.T, s *subject, writes writeCounts) {
+// try runs a row's cases, or with FAULTS=quick a selection of them.
+func (sc *scenario) try(t *testing.T, s *subject) {
 	sc.skipFor(t, s)
-	cases := sc.cases(writes)
+	cases := slices.DeleteFunc(slices.Clone(sc.cases), func(c trialCase) bool {
+		return c.needs != "" && !s.can(c.needs, c.write)
+	})
 	if len(cases) == 0 {
-		run.report.skip(sc, s, failsWithoutFault)
+		sc.noteSkipped(s, failsWithoutFault)
 		t.Skip(failsWithoutFault)
 	}
-	sc.skipUnlessQuick(t)
 	if !run.all && len(cases) > sc.quick {
 		// The same selection for the same seed, whatever else is run.
 		random := rand.New(rand.NewPCG(run.seed, uint64(len(sc.title))))
@@ -145,29 +149,23 @@ func (sc *scenario) try(t *testing.T, s *subject, writes writeCounts) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sc.tryCase(t, s, c.run)
+			sc.tryCase(t, newTrial(t, run.cluster, s), c.run)
 		})
 	}
 }
 
 // tryCase runs a trial. A failure of our controller fails the test; a failure of
 // upstream's is only recorded.
-func (sc *scenario) tryCase(t *testing.T, s *subject, try func(context.Context, *trial) error) {
-	sc.tryCaseOn(t, run.cluster, s, try)
-}
-
-func (sc *scenario) tryCaseOn(t *testing.T, c *testCluster, s *subject, try func(context.Context, *trial) error) {
-	tr := newTrialOn(t, c, s)
-	err, falseStatuses := try(t.Context(), tr), tr.falseStatuses(t.Context())
-	if errors.Is(err, errNotReached) && falseStatuses == nil {
+func (sc *scenario) tryCase(t *testing.T, tr *trial, acts func(*trial)) {
+	err := tr.run(acts)
+	if errors.Is(err, errNotReached) {
 		t.Skip(err)
 	}
-	err = errors.Join(err, falseStatuses)
-	run.report.note(sc, s, err)
+	sc.note(tr.subject, err)
 	if err == nil {
 		return
 	}
-	if s == run.ours {
+	if tr.subject == run.ours {
 		t.Errorf("%s, %s: %v\nTo repeat it: make test-faults FAULTS=all FAULTS_SEED=%d GO_TEST_FLAGS='-run=^%s$$'\n%s",
 			sc.row, sc.title, err, run.seed, t.Name(), tr.diagnostics())
 		return
@@ -175,62 +173,49 @@ func (sc *scenario) tryCaseOn(t *testing.T, c *testCluster, s *subject, try func
 	t.Logf("%s, %s: %v\n%s", sc.row, sc.title, err, tr.diagnostics())
 }
 
-// report collects the results of a run by row.
-type report struct {
-	mu   sync.Mutex
-	rows []*row
-}
-
-type row struct {
-	scenario scenario
-	results  map[string]*result // by the name of the subject
-}
-
+// result is what a row has found about a subject.
 type result struct {
 	tried   int
-	failed  int
-	reason  string // of the first failure
+	Failed  int
+	Reason  string // of the first failure
 	skipped string // why it was not run, if it was not
 }
 
-func newReport() *report { return &report{} }
-
 // resultOf returns a row's result for a subject. The caller holds the lock.
-func (r *report) resultOf(sc *scenario, s *subject) *result {
-	for _, known := range r.rows {
-		if known.scenario.row == sc.row && known.scenario.title == sc.title {
-			if known.results[s.name] == nil {
-				known.results[s.name] = &result{}
-			}
-			return known.results[s.name]
-		}
+func (sc *scenario) resultOf(s *subject) *result {
+	if sc.results == nil {
+		sc.results = map[string]*result{}
 	}
-	first := &result{}
-	r.rows = append(r.rows, &row{scenario: *sc, results: map[string]*result{s.name: first}})
-	return first
+	if sc.results[s.name] == nil {
+		sc.results[s.name] = &result{}
+	}
+	return sc.results[s.name]
 }
 
-func (r *report) note(sc *scenario, s *subject, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	found := r.resultOf(sc, s)
+// note records the result of a trial.
+func (sc *scenario) note(s *subject, err error) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	found := sc.resultOf(s)
 	found.tried++
 	if err != nil {
-		found.failed++
-		if reason := firstLine(err); found.reason == "" || reason < found.reason {
-			found.reason = reason // the same one, in whatever order the trials end
+		found.Failed++
+		if reason := firstLine(err); found.Reason == "" || reason < found.Reason {
+			found.Reason = reason // the same one, in whatever order the trials end
 		}
 	}
 }
 
-func (r *report) skip(sc *scenario, s *subject, why string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.resultOf(sc, s).skipped = why
+// noteSkipped records why a row can't be run with a subject.
+func (sc *scenario) noteSkipped(s *subject, why string) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	sc.resultOf(s).skipped = why
 }
 
 // varying matches the parts of an error that differ from run to run.
-var varying = regexp.MustCompile(`waiting until the state is right and nothing is written: not within [0-9.a-z]+: |faults-[a-z0-9]+`)
+var varying = regexp.MustCompile(
+	`waiting until the state is right and nothing is written: not within [0-9.a-z]+: |faults-[a-z0-9]+`)
 
 // firstLine returns the first line of an error, without the parts that differ from run to
 // run.
@@ -240,16 +225,16 @@ func firstLine(err error) string {
 }
 
 // summary describes the run in one line.
-func (r *report) summary() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	tried, failed := 0, 0
-	for _, one := range r.rows {
-		if result := one.results[run.ours.name]; result != nil {
-			tried, failed = tried+result.tried, failed+result.failed
+func summary() string {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	rows, tried, failed := 0, 0, 0
+	for _, sc := range run.rows {
+		if result := sc.results[run.ours.name]; result != nil {
+			rows, tried, failed = rows+1, tried+result.tried, failed+result.Failed
 		}
 	}
-	return fmt.Sprintf("%d trials in %d rows, %d failed (seed %d)", tried, len(r.rows), failed, run.seed)
+	return fmt.Sprintf("%d trials in %d rows, %d failed (seed %d)", tried, rows, failed, run.seed)
 }
 
 // page is the data of the template.
@@ -259,47 +244,47 @@ type page struct {
 	Seed                 uint64
 	Ours, Theirs         tally
 	Rows                 []pageRow
-	Failures             []pageFailure
 }
 
 // tally counts a subject's rows.
 type tally struct{ Tried, Failed int }
 
 func (t *tally) add(r *result) {
-	if r == nil || r.tried == 0 {
-		return
+	if r.tried > 0 {
+		t.Tried++
 	}
-	t.Tried++
-	if r.failed > 0 {
+	if r.Failed > 0 {
 		t.Failed++
 	}
 }
 
-type pageRow struct{ Name, Title, Ours, Upstream string }
+type pageRow struct {
+	Name, Title, Why string
+	Ours, Upstream   *result
+}
 
-type pageFailure struct{ Name, Title, Why, Reason string }
-
-// write writes the page.
-func (r *report) write(path, kubernetes string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	shown := page{Upstream: run.upstream.version, Kubernetes: kubernetes, Seed: run.seed}
-	slices.SortStableFunc(r.rows, func(a, b *row) int { return cmp.Compare(a.rank(), b.rank()) })
-	for _, one := range r.rows {
-		sc, theirs := one.scenario, one.results[run.upstream.name]
-		if mine := one.results[run.ours.name]; mine != nil {
-			shown.Total += mine.tried
-		}
-		shown.Ours.add(one.results[run.ours.name])
-		shown.Theirs.add(theirs)
-		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, one.results[run.ours.name].cell(), theirs.cell()})
-		if theirs != nil && theirs.failed > 0 {
-			shown.Failures = append(shown.Failures, pageFailure{sc.row, sc.title, sc.why, theirs.reason})
-		}
+// writeReport writes the page.
+func writeReport(path string) error {
+	version, err := run.cluster.kube.Discovery().ServerVersion()
+	if err != nil {
+		return err
 	}
 	layout, err := template.ParseFiles("testdata/faults.md.tmpl")
 	if err != nil {
 		return err
+	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	shown := page{Upstream: run.upstream.version, Kubernetes: version.GitVersion, Seed: run.seed}
+	for _, sc := range run.rows {
+		if len(sc.results) == 0 {
+			continue // excluded by -run
+		}
+		mine, theirs := sc.resultOf(run.ours), sc.resultOf(run.upstream)
+		shown.Total += mine.tried
+		shown.Ours.add(mine)
+		shown.Theirs.add(theirs)
+		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, sc.why, mine, theirs})
 	}
 	var text strings.Builder
 	if err := layout.Execute(&text, shown); err != nil {
@@ -308,29 +293,79 @@ func (r *report) write(path, kubernetes string) error {
 	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
-// rank returns a sort key: rows without a fault first, then by letter, number and title.
-func (r *row) rank() string {
-	var letter string
-	var number int
-	if _, err := fmt.Sscanf(r.scenario.row, "%1s%d", &letter, &number); err != nil {
-		letter = "Z"
-	}
-	first := 1
-	if strings.HasPrefix(r.scenario.title, noFault) {
-		first = 0
-	}
-	return fmt.Sprintf("%d%s%03d%s", first, letter, number, r.scenario.title)
-}
-
-// cell returns a result as the text of a cell of the matrix.
-func (r *result) cell() string {
+// String returns a result as the text of a cell of the matrix.
+func (r *result) String() string {
 	switch {
-	case r == nil || r.tried == 0 && r.skipped == "":
-		return "not run"
 	case r.skipped != "":
 		return "– (" + r.skipped + ")"
-	case r.failed > 0:
-		return fmt.Sprintf("**fails** %d of %d", r.failed, r.tried)
+	case r.tried == 0:
+		return "not run"
+	case r.Failed > 0:
+		return fmt.Sprintf("**fails** %d of %d", r.Failed, r.tried)
 	}
 	return fmt.Sprintf("passes (%d)", r.tried)
+}
+
+// defectTimeout bounds each wait for a state that the defect may keep from ever coming.
+// The test also compares the reason of the failure, so a slow machine is not mistaken for
+// the defect.
+const defectTimeout = 40 * time.Second
+
+// TestTheHarnessCanFail runs a case of a row with a mutant, and expects it to fail for the
+// reason that the mistake gives.
+func TestTheHarnessCanFail(t *testing.T) {
+	const overwritten = "Deployment a, which belongs to others, has been changed"
+	for _, defect := range []struct {
+		mutant, row, name string
+		// reason is a part of the error that the row must return.
+		reason string
+	}{
+		{"an update without a precondition", "D1", "takes the owner away while the write is under way", overwritten},
+		{"an owner is known by its name, not its UID", "B3", "of the same name", overwritten},
+		{"children of earlier names are never obsolete", "C1", "rename", "it asks for Deployment two and controls [one two]"},
+		{"the Lease is released while a write is under way", "E2", "SIGTERM during a write",
+			"the Lease was released while a write was under way"},
+		{"the status is written in each sync", "rest", "some resyncs", "nothing happens, and it writes"},
+		{"a failed write counts as done", "D2", "scale, write 1, 500", "reports Ready for generation 2"},
+	} {
+		t.Run(defect.mutant, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			overlay, err := mutants.Named(defect.mutant).Overlay(moduleRoot, folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			broken, err := buildOurs(t.Context(), filepath.Join(folder, "controller"), "-overlay="+overlay)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := newTrial(t, run.cluster, broken)
+			tr.timeout = defectTimeout
+			err = tr.run(caseNamed(t, defect.row, defect.name))
+			if err == nil {
+				t.Fatalf("Row %s passes in spite of the defect", defect.row)
+			}
+			if !strings.Contains(err.Error(), defect.reason) {
+				t.Fatalf("Row %s fails, but not with %q: %v\n%s", defect.row, defect.reason, err, tr.diagnostics())
+			}
+			t.Logf("Row %s fails as expected: %v", defect.row, err)
+		})
+	}
+}
+
+// caseNamed returns a case of a row, or the workload of a row without a fault.
+func caseNamed(t *testing.T, row, name string) func(*trial) {
+	t.Helper()
+	for _, sc := range run.rows {
+		if sc.workload != nil && sc.row == row && sc.workload.name == name {
+			return func(tr *trial) { sc.workload.run(tr) }
+		}
+		for _, c := range sc.cases {
+			if sc.row == row && c.name == name {
+				return c.run
+			}
+		}
+	}
+	t.Fatalf("there is no case %q of row %s", name, row)
+	return nil
 }

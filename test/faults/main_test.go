@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The setup of a run: its options, the cluster, and the controllers that are built for
-// it.
+// The setup of a run: its options, the controllers that are built for it, and the cluster
+// with the CustomResourceDefinition, the permissions, the policy, and the accounts that
+// controllers connect as.
 
 package faults
 
@@ -15,9 +16,18 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 const (
@@ -26,6 +36,9 @@ const (
 	// waitTimeout bounds each wait for something that must happen. It is no measure of
 	// speed: the machine may be slow.
 	waitTimeout = 90 * time.Second
+	// backoffTimeout is enough for a write that is repeated after a back-off, which grows to
+	// 5 minutes.
+	backoffTimeout = 4 * waitTimeout
 	// rolloutTimeout bounds how much longer the cluster's own controllers may take to
 	// roll out a Deployment that is already as requested.
 	rolloutTimeout = 10 * time.Minute
@@ -36,25 +49,31 @@ type testRun struct {
 	cluster *testCluster
 	// folder holds programs and kubeconfigs. It is removed at the end.
 	folder string
-	ours   *subject
-	// upstream is nil unless the run compares two controllers.
-	upstream *subject
+	// subjects are ours and, if the run compares two controllers, upstream's.
+	subjects       []*subject
+	ours, upstream *subject
 	// all is true if every case is run, and not a selection.
 	all bool
 	// seed determines the selection.
-	seed   uint64
-	report *report
+	seed uint64
+	rows []*scenario
+	// mu guards the results of all rows.
+	mu sync.Mutex
 }
 
 var run testRun
 
 func TestMain(m *testing.M) {
+	err := flag.Set("test.parallel", parallel) // -parallel overrides it
 	flag.Parse()
 	if reason := skipReason(); reason != "" {
 		fmt.Println("faults: all tests skipped: " + reason)
 		return
 	}
-	code, err := runTests(m)
+	code := 1
+	if err == nil {
+		code, err = runTests(m)
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "faults: %v\n", err)
 		code = max(code, 1)
@@ -75,7 +94,7 @@ func skipReason() string {
 func runTests(m *testing.M) (code int, err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	run.all = os.Getenv("FAULTS") == "all"
+	run.all, run.rows = os.Getenv("FAULTS") == "all", rows()
 	if run.seed, err = chooseSeed(os.Getenv("FAULTS_SEED")); err != nil {
 		return 1, err
 	}
@@ -87,27 +106,29 @@ func runTests(m *testing.M) (code int, err error) {
 	if run.cluster, err = prepare(ctx, os.Getenv("KUBECONFIG")); err != nil {
 		return 1, err
 	}
-	if run.ours, err = buildOurs(ctx, filepath.Join(run.folder, "ours")); err != nil {
+	output := os.Getenv("FAULTS_REPORT")
+	if err := buildSubjects(ctx, output != ""); err != nil {
 		return 1, err
 	}
-	output := os.Getenv("FAULTS_REPORT")
-	if output != "" {
-		if run.upstream, err = buildUpstream(ctx, run.folder); err != nil {
-			return 1, err
-		}
-	}
-	run.report = newReport()
-	if !isSet("test.parallel") {
-		if err := flag.Set("test.parallel", parallel); err != nil {
-			return 1, err
-		}
-	}
 	code = m.Run()
-	fmt.Println("faults: " + run.report.summary())
+	fmt.Println("faults: " + summary())
 	if output != "" {
 		err = writeReport(output)
 	}
 	return code, errors.Join(err, ctx.Err())
+}
+
+func buildSubjects(ctx context.Context, compare bool) error {
+	var err error
+	if run.ours, err = buildOurs(ctx, filepath.Join(run.folder, "ours")); err != nil {
+		return err
+	}
+	run.subjects = []*subject{run.ours}
+	if compare {
+		run.upstream, err = buildUpstream(ctx, run.folder)
+		run.subjects = append(run.subjects, run.upstream)
+	}
+	return err
 }
 
 // chooseSeed returns the requested seed, or a random one.
@@ -122,16 +143,75 @@ func chooseSeed(asked string) (uint64, error) {
 	return seed, nil
 }
 
-func isSet(name string) bool {
-	found := false
-	flag.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
+// The shipped account and its roles, and another account with the same roles, which may also
+// do what only upstream's controller does. The shipped admission policy applies to the first
+// only: it restricts this controller to the writes that it is known to make.
+const (
+	shipped         = testcluster.ServiceAccount
+	upstreamAccount = "upstream"
+)
+
+// testCluster is a control plane with the Foo API and the accounts.
+type testCluster struct {
+	kubeconfig string
+	config     *rest.Config
+	kube       *kubernetes.Clientset
+	foos       *clientset.Clientset
+	// account and exempt are what a controller connects as. The admission policy applies
+	// to account.
+	account, exempt *rest.Config
 }
 
-func writeReport(path string) error {
-	version, err := run.cluster.kube.Discovery().ServerVersion()
+// prepare installs the shipped manifests and creates the accounts.
+func prepare(ctx context.Context, kubeconfig string) (*testCluster, error) {
+	c := &testCluster{kubeconfig: kubeconfig}
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	if err := c.install(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.kubectl(ctx, "apply", "-f", "testdata/upstream-account.yaml"); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.account, err = testcluster.ConfigOf(ctx, c.config, shipped, shipped); err != nil {
+		return nil, err
+	}
+	if c.exempt, err = testcluster.ConfigOf(ctx, c.config, shipped, upstreamAccount); err != nil {
+		return nil, err
+	}
+	children := footest.Primary.Resource
+	for _, account := range []*rest.Config{c.account, c.exempt} {
+		err := testcluster.AwaitFoosAsOwners(ctx, account, metav1.NamespaceDefault, children, footest.Unstored("foo"))
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, testcluster.AwaitPolicy(ctx, c.account, metav1.NamespaceDefault, children, footest.Unstored("nobodys"))
+}
+
+// install applies the shipped CustomResourceDefinitions and permissions.
+func (c *testCluster) install(ctx context.Context) error {
+	if err := testcluster.InstallCRDs(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, moduleRoot); err != nil {
+		return err
+	}
+	return c.kubectl(ctx, "apply", "-k", filepath.Join(moduleRoot, "artifacts/deploy/permissions"))
+}
+
+func (c *testCluster) connect() error {
+	config, err := testcluster.LoadConfig(c.kubeconfig)
 	if err != nil {
 		return err
 	}
-	return run.report.write(path, version.GitVersion)
+	c.config = config
+	var kubeErr, foosErr error
+	c.kube, kubeErr = kubernetes.NewForConfig(config)
+	c.foos, foosErr = clientset.NewForConfig(config)
+	return errors.Join(kubeErr, foosErr)
+}
+
+func (c *testCluster) kubectl(ctx context.Context, args ...string) error {
+	_, err := testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, args...)
+	return err
 }

@@ -9,8 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
+	"reflect"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,7 +23,9 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/oracle"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // quiet is how long a controller must not write to count as quiet. A controller with work
@@ -31,21 +33,36 @@ import (
 // failed often.
 const quiet = 1500 * time.Millisecond
 
+// expected is what the oracle takes into account, besides the specs of the Foos.
+type expected struct {
+	// protected check objects that the controller must leave as they are.
+	protected []func() error
+	// refused maps each Foo whose Deployment can't be written as the Foo asks to the
+	// reason that its condition must have.
+	refused map[string]string
+	// mutated holds the Deployments that an admission policy changes, with the number of
+	// replicas that the policy leaves, or 0 if it changes something else.
+	mutated map[string]int32
+	// statusUnwritable is true if the API server stores no correct status.
+	statusUnwritable bool
+}
+
+func newExpected() expected {
+	return expected{refused: map[string]string{}, mutated: map[string]int32{}}
+}
+
 // stableAndQuiet is the oracle. It checks that within a bounded time each live Foo
 // controls exactly one Deployment by UID, named and sized as its spec says, and reports
 // that in its status; that no Deployment is controlled by the UID of a deleted Foo; that
 // after that nothing is written; and that other writers' objects are unchanged.
-func (tr *trial) stableAndQuiet(ctx context.Context) error {
-	return tr.judge(ctx, quiet)
-}
+func (tr *trial) stableAndQuiet() { tr.quietFor(quiet) }
 
 // settled is the oracle before a fault, with a shorter quiet time.
-func (tr *trial) settled(ctx context.Context) error {
-	return tr.judge(ctx, quiet/5)
-}
+func (tr *trial) settled() { tr.quietFor(quiet / 5) }
 
-func (tr *trial) judge(ctx context.Context, silence time.Duration) error {
-	err := tr.await(ctx, "the state is right and nothing is written", func(ctx context.Context) error {
+// quietFor is the oracle, with another time in which nothing may be written.
+func (tr *trial) quietFor(silence time.Duration) {
+	err := tr.wait("the state is right and nothing is written", func(ctx context.Context) error {
 		before, err := tr.takeSnapshot(ctx)
 		if err != nil {
 			return err
@@ -55,7 +72,7 @@ func (tr *trial) judge(ctx context.Context, silence time.Duration) error {
 		}
 		return tr.checkSilence(ctx, before, silence)
 	})
-	return errors.Join(err, tr.checkProtected(ctx))
+	tr.must(errors.Join(err, tr.checkProtected()))
 }
 
 // snapshot holds the objects in a trial's namespace.
@@ -65,7 +82,7 @@ type snapshot struct {
 }
 
 func (tr *trial) takeSnapshot(ctx context.Context) (*snapshot, error) {
-	foos, err := tr.foosClient().List(ctx, metav1.ListOptions{})
+	foos, err := tr.foos().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -87,11 +104,17 @@ func (s *snapshot) check(tr *trial) error {
 	}
 	for i := range s.deployments {
 		d := &s.deployments[i]
-		if ref := metav1.GetControllerOf(d); ref != nil && ref.Kind == "Foo" && !live[ref.UID] && !tr.uncollected[d.Name] {
+		if ref := metav1.GetControllerOf(d); ref != nil && isFoo(ref) && !live[ref.UID] {
 			return fmt.Errorf("Deployment %s still exists, but its Foo is deleted", d.Name)
 		}
 	}
 	return nil
+}
+
+// isFoo reports whether an owner is a Foo in the version that the API server serves. The
+// garbage collector ignores others.
+func isFoo(ref *metav1.OwnerReference) bool {
+	return ref.Kind == "Foo" && ref.APIVersion == samplev1alpha1.SchemeGroupVersion.String()
 }
 
 func (s *snapshot) checkFoo(tr *trial, foo *samplev1alpha1.Foo) error {
@@ -111,8 +134,8 @@ func (s *snapshot) checkFoo(tr *trial, foo *samplev1alpha1.Foo) error {
 		}
 	}
 	switch {
-	case tr.refused[foo.Name] != "":
-		return tr.checkReady(foo, metav1.ConditionFalse, tr.refused[foo.Name])
+	case tr.expected.refused[foo.Name] != "":
+		return tr.checkReady(foo, metav1.ConditionFalse, tr.expected.refused[foo.Name])
 	case named != nil && !metav1.IsControlledBy(named, foo):
 		if len(controlled) > 0 {
 			return fmt.Errorf("Deployment %s is not its own, and it controls %v", named.Name, names)
@@ -121,7 +144,7 @@ func (s *snapshot) checkFoo(tr *trial, foo *samplev1alpha1.Foo) error {
 	case len(controlled) != 1 || controlled[0] != named:
 		return fmt.Errorf("it asks for Deployment %s and controls %v", foo.Spec.DeploymentName, names)
 	}
-	if tr.statusUnwritable {
+	if tr.expected.statusUnwritable {
 		return tr.checkDeployment(foo, named)
 	}
 	return errors.Join(tr.checkDeployment(foo, named), tr.checkStatus(foo, named))
@@ -130,23 +153,24 @@ func (s *snapshot) checkFoo(tr *trial, foo *samplev1alpha1.Foo) error {
 // checkDeployment checks the size of a Foo's Deployment and its Pods.
 func (tr *trial) checkDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) error {
 	wanted := foo.Spec.Replicas
-	if capped := tr.mutated[d.Name]; capped > 0 {
+	if capped := tr.expected.mutated[d.Name]; capped > 0 {
 		wanted = &capped
 	}
 	if wanted != nil && *d.Spec.Replicas != *wanted {
 		return fmt.Errorf("want %d replicas, and Deployment %s has %d", *wanted, d.Name, *d.Spec.Replicas)
 	}
-	if status := d.Status; status.ObservedGeneration != d.Generation || status.AvailableReplicas != *d.Spec.Replicas || status.Replicas != *d.Spec.Replicas {
-		return fmt.Errorf("Deployment %s is %w: %d of %d", d.Name, errNotRolledOut, status.AvailableReplicas, *d.Spec.Replicas)
+	asked, status := *d.Spec.Replicas, d.Status
+	if status.ObservedGeneration != d.Generation || status.AvailableReplicas != asked || status.Replicas != asked {
+		return fmt.Errorf("Deployment %s is %w: %d of %d", d.Name, errNotRolledOut, status.AvailableReplicas, asked)
 	}
 	return nil
 }
 
 func (tr *trial) checkStatus(foo *samplev1alpha1.Foo, d *appsv1.Deployment) error {
-	if foo.Status.AvailableReplicas != d.Status.AvailableReplicas {
-		return fmt.Errorf("status.availableReplicas is %d, and its Deployment's is %d", foo.Status.AvailableReplicas, d.Status.AvailableReplicas)
+	if reported, available := foo.Status.AvailableReplicas, d.Status.AvailableReplicas; reported != available {
+		return fmt.Errorf("status.availableReplicas is %d, and its Deployment's is %d", reported, available)
 	}
-	if _, ok := tr.mutated[d.Name]; ok {
+	if _, ok := tr.expected.mutated[d.Name]; ok {
 		return tr.checkReady(foo, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed)
 	}
 	return tr.checkReady(foo, metav1.ConditionTrue, samplev1alpha1.ReasonAvailable)
@@ -158,7 +182,7 @@ func (tr *trial) checkReady(foo *samplev1alpha1.Foo, status metav1.ConditionStat
 		return nil
 	}
 	if foo.Status.ObservedGeneration != foo.Generation {
-		return fmt.Errorf("status.observedGeneration is %d, and the generation is %d", foo.Status.ObservedGeneration, foo.Generation)
+		return fmt.Errorf("status.observedGeneration is %d, want %d", foo.Status.ObservedGeneration, foo.Generation)
 	}
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
 	if ready == nil || ready.Status != status || ready.Reason != reason || ready.ObservedGeneration != foo.Generation {
@@ -167,10 +191,63 @@ func (tr *trial) checkReady(foo *samplev1alpha1.Foo, status metav1.ConditionStat
 	return nil
 }
 
+// maxMessage bounds the message of a condition in bytes: kubectl prints it on one line.
+const maxMessage = 1024
+
+// checkMessage returns an error if the message of a Foo's condition does not start with some
+// words, lacks others, or is too long.
+func (tr *trial) checkMessage(ctx context.Context, foo, beginning string, words ...string) error {
+	if !tr.subject.conditions {
+		return nil
+	}
+	found, err := tr.foos().Get(ctx, foo, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	ready := meta.FindStatusCondition(found.Status.Conditions, samplev1alpha1.ConditionReady)
+	if ready == nil || !strings.HasPrefix(ready.Message, beginning) {
+		return fmt.Errorf("the condition of Foo %s does not start with %q: %+v", foo, beginning, ready)
+	}
+	if len(ready.Message) > maxMessage {
+		return fmt.Errorf("the condition of Foo %s has a message of %d bytes", foo, len(ready.Message))
+	}
+	for _, word := range words {
+		if !strings.Contains(ready.Message, word) {
+			return fmt.Errorf("the condition of Foo %s does not contain %q: %+v", foo, word, ready)
+		}
+	}
+	return nil
+}
+
+// mustSay fails unless the message of a Foo's condition contains some words.
+func (tr *trial) mustSay(foo string, words ...string) {
+	tr.must(tr.checkMessage(tr.ctx, foo, "", words...))
+}
+
+// soon bounds how long a Foo may take to report what somebody has to know. A denial that
+// looks like a lost race is reported after the tenth, some three seconds later.
+const soon = 15 * time.Second
+
+// awaitReported waits until a Foo is as it should be and its condition contains some
+// words, whatever the state of others.
+func (tr *trial) awaitReported(foo string, words ...string) {
+	if !tr.subject.conditions {
+		return
+	}
+	tr.must(testcluster.Await(tr.ctx, soon, "Foo "+foo+" reports it", func(ctx context.Context) error {
+		found, err := tr.foos().Get(ctx, foo, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return errors.Join(tr.checkReady(found, metav1.ConditionFalse, tr.expected.refused[foo]),
+			tr.checkMessage(ctx, foo, "", words...))
+	}))
+}
+
 // checkSilence waits, and returns an error if a controller wrote or an object changed
 // meanwhile.
 func (tr *trial) checkSilence(ctx context.Context, before *snapshot, silence time.Duration) error {
-	since := time.Now()
+	began := time.Now()
 	timer := time.NewTimer(silence)
 	defer timer.Stop()
 	select {
@@ -178,20 +255,15 @@ func (tr *trial) checkSilence(ctx context.Context, before *snapshot, silence tim
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var writes []string
-	for _, call := range tr.calls() {
-		if call.Began.After(since) && call.IsWrite() && !tr.isIgnored(&call) {
-			writes = append(writes, call.Short())
-		}
-	}
+	writes := tr.made(since(began), isWrite, func(call *proxy.Call) bool { return !tr.isIgnored(call) })
 	if len(writes) > 0 {
-		return fmt.Errorf("it is still writing: %d requests in %v, such as %s", len(writes), silence, writes[0])
+		return fmt.Errorf("it is still writing: %d requests in %v, such as %s", len(writes), silence, writes[0].Short())
 	}
 	after, err := tr.takeSnapshot(ctx)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(before.versions(), after.versions()) {
+	if !reflect.DeepEqual(before, after) {
 		return errors.New("objects still change")
 	}
 	return nil
@@ -206,137 +278,117 @@ func (tr *trial) isIgnored(call *proxy.Call) bool {
 	return tr.subject.resyncs && (call.Resource == "events" || call.Subresource == "status" && call.Unchanged)
 }
 
-func (s *snapshot) versions() []string {
-	var versions []string
-	for i := range s.foos {
-		versions = append(versions, s.foos[i].Name+" "+s.foos[i].ResourceVersion)
-	}
-	for i := range s.deployments {
-		versions = append(versions, s.deployments[i].Name+" "+s.deployments[i].ResourceVersion)
-	}
-	return versions
-}
-
-// protected is a Deployment, or a part of one, that the controller must leave as it is.
-type protected struct {
-	deployment string
-	// changed returns an error that says what differs, or nil.
-	changed func(*appsv1.Deployment) error
-}
-
 // checkProtected returns an error if a protected object has changed.
-func (tr *trial) checkProtected(ctx context.Context) error {
+func (tr *trial) checkProtected() error {
 	var errs []error
-	for _, o := range tr.protected {
-		d, err := tr.deployments().Get(ctx, o.deployment, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			errs = append(errs, fmt.Errorf("Deployment %s, which belongs to others, is gone", o.deployment))
-		case err != nil:
-			errs = append(errs, err)
-		default:
-			errs = append(errs, o.changed(d))
-		}
+	for _, check := range tr.expected.protected {
+		errs = append(errs, check())
 	}
 	return errors.Join(errs...)
 }
 
+// protectThat makes the oracle check a Deployment that the controller must leave as it is.
+func (tr *trial) protectThat(name string, check func(*appsv1.Deployment) error) {
+	tr.expected.protected = append(tr.expected.protected, func() error {
+		d, err := tr.deployments().Get(tr.ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("Deployment %s, which belongs to others, is gone", name)
+		}
+		if err != nil {
+			return err
+		}
+		return check(d)
+	})
+}
+
 // protect makes the oracle check that a Deployment stays as it is, except for its status.
 func (tr *trial) protect(before *appsv1.Deployment) {
-	tr.protected = append(tr.protected, protected{deployment: before.Name, changed: func(now *appsv1.Deployment) error {
-		if now.UID != before.UID || now.Generation != before.Generation || !equality.Semantic.DeepEqual(now.Spec, before.Spec) ||
-			!equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences) || now.DeletionTimestamp != nil {
+	tr.protectThat(before.Name, func(now *appsv1.Deployment) error {
+		if now.UID != before.UID || now.Generation != before.Generation || now.DeletionTimestamp != nil ||
+			!equality.Semantic.DeepEqual(now.Spec, before.Spec) ||
+			!equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences) {
 			return fmt.Errorf("Deployment %s, which belongs to others, has been changed: %s%s", now.Name,
 				diff.Diff(before.OwnerReferences, now.OwnerReferences), diff.Diff(before.Spec, now.Spec))
 		}
 		return nil
-	}})
+	})
 }
 
-// protectAnnotation makes the oracle check that an annotation stays on a Deployment.
-func (tr *trial) protectAnnotation(deployment, key, value string) {
-	tr.protected = append(tr.protected, protected{deployment: deployment, changed: func(now *appsv1.Deployment) error {
-		if now.Annotations[key] != value {
-			return fmt.Errorf("annotation %s=%s, which somebody else put on Deployment %s, is gone", key, value, deployment)
+// protectAnnotations makes the oracle check that annotations stay on a Deployment.
+func (tr *trial) protectAnnotations(deployment string, annotations map[string]string) {
+	tr.protectThat(deployment, func(now *appsv1.Deployment) error {
+		for key, value := range annotations {
+			if now.Annotations[key] != value {
+				return fmt.Errorf("annotation %s, which somebody else put on Deployment %s, is gone", key, deployment)
+			}
 		}
 		return nil
-	}})
+	})
 }
 
-// statusRecord records every status of the Foos in a trial's namespace: the second
-// oracle. It watches the API server directly, not through the proxy. Only subjects that
-// report conditions have one.
-type statusRecord struct {
-	mu        sync.Mutex
-	recording *oracle.Recording
-	// found holds the false statuses of recordings that have ended, and the errors of
-	// recording.
-	found []error
-}
-
-// startRecording begins a recording.
-func (tr *trial) startRecording(ctx context.Context) error {
-	if !tr.subject.conditions {
-		return nil
-	}
-	recording, err := oracle.Record(ctx, tr.cluster.kube, tr.cluster.foos, tr.ns)
-	if err != nil {
-		return err
-	}
-	tr.statuses.mu.Lock()
-	defer tr.statuses.mu.Unlock()
-	tr.statuses.recording = recording
-	return nil
-}
-
-// endRecording ends the recording and keeps the false statuses in it. A gap in the
-// recording is an error, because a false status may have been missed.
-func (tr *trial) endRecording(ctx context.Context) {
-	ctx, cancel := context.WithTimeoutCause(ctx, waitTimeout, errTimeout)
-	defer cancel()
-	tr.statuses.mu.Lock()
-	defer tr.statuses.mu.Unlock()
-	if tr.statuses.recording == nil {
-		return
-	}
-	falseStatuses, err := tr.statuses.recording.Lies(ctx)
-	if err != nil {
-		tr.statuses.found = append(tr.statuses.found, fmt.Errorf("the record of the statuses is incomplete: %w", err))
-	}
-	for _, sentence := range falseStatuses {
-		tr.statuses.found = append(tr.statuses.found, errors.New(sentence))
-	}
-	tr.statuses.recording.Stop()
-	tr.statuses.recording = nil
-}
-
-// withoutRecording runs do, which ends all watches, between two recordings. What was
-// recorded before is checked first.
-func (tr *trial) withoutRecording(ctx context.Context, do func() error) error {
-	tr.endRecording(ctx)
-	err := do()
-	if recordErr := tr.startRecording(ctx); recordErr != nil {
-		tr.statuses.mu.Lock()
-		defer tr.statuses.mu.Unlock()
-		tr.statuses.found = append(tr.statuses.found, recordErr)
+// startRecording begins to record every status of the Foos in the trial's namespace: the
+// second oracle. It watches the API server directly, not through the proxy. Only subjects
+// that report conditions have a recording.
+func (tr *trial) startRecording() (err error) {
+	if tr.subject.conditions {
+		tr.recording, err = oracle.Record(tr.ctx, tr.cluster.kube, tr.cluster.foos, tr.ns)
 	}
 	return err
 }
 
-// falseStatuses ends the recording, and returns the statuses in all recordings that were
-// false.
-func (tr *trial) falseStatuses(ctx context.Context) error {
-	tr.endRecording(ctx)
-	tr.statuses.mu.Lock()
-	defer tr.statuses.mu.Unlock()
-	return errors.Join(tr.statuses.found...)
+// endRecording ends the recording and keeps the false statuses in it. A gap in the
+// recording is an error, because a false status may have been missed.
+func (tr *trial) endRecording() {
+	if tr.recording == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(tr.ctx, waitTimeout, errTimeout)
+	defer cancel()
+	sentences, err := tr.recording.Lies(ctx)
+	if err != nil {
+		tr.falsehoods = append(tr.falsehoods, fmt.Errorf("the record of the statuses is incomplete: %w", err))
+	}
+	for _, sentence := range sentences {
+		tr.falsehoods = append(tr.falsehoods, errors.New(sentence))
+	}
+	tr.stopRecording()
 }
 
 // stopRecording ends the recording without checking it.
 func (tr *trial) stopRecording() {
-	tr.statuses.mu.Lock()
-	defer tr.statuses.mu.Unlock()
-	if tr.statuses.recording != nil {
-		tr.statuses.recording.Stop()
+	if tr.recording != nil {
+		tr.recording.Stop()
+	}
+	tr.recording = nil
+}
+
+// withoutRecording runs do, which ends all watches, between two recordings. What was
+// recorded before is checked first.
+func (tr *trial) withoutRecording(do func()) {
+	tr.endRecording()
+	do()
+	tr.must(tr.startRecording())
+}
+
+// falseStatuses ends the recording, and returns the statuses in all recordings that were
+// false.
+func (tr *trial) falseStatuses() error {
+	tr.endRecording()
+	return errors.Join(tr.falsehoods...)
+}
+
+// mustServe fails if a Foo that had been ready had no Deployment with available Pods at some
+// time.
+func (tr *trial) mustServe() {
+	if !tr.subject.conditions {
+		return
+	}
+	interruptions, err := tr.recording.Interruptions(tr.ctx, func(child footest.Object) bool {
+		d, ok := child.(*appsv1.Deployment)
+		return ok && d.Status.AvailableReplicas > 0
+	})
+	tr.must(err)
+	if len(interruptions) > 0 {
+		tr.failf("%s", strings.Join(interruptions, "; "))
 	}
 }

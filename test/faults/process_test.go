@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The controllers under test, their processes, and a relay for their connections.
+// Programs that are killed and restarted: the controllers under test, and the components of
+// a control plane.
 
 package faults
 
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/test/testcluster"
 )
@@ -24,64 +29,61 @@ import (
 // seconds.
 const stopTime = 40 * time.Second
 
-// process is a controller that can be killed and restarted.
-type process struct {
-	path  string
-	args  []string
-	env   []string // in addition to the test's
-	log   testcluster.Log
-	mu    sync.Mutex
-	run   *testcluster.Process
-	ended bool // for good
+// program is a program that can be killed and started again.
+type program struct {
+	command func() *exec.Cmd
+	log     testcluster.Log
+	mu      sync.Mutex
+	process *testcluster.Process
+	ended   bool // for good
 }
 
 var errEnded = errors.New("the trial is over")
 
 // start starts the program, unless the trial is over.
-func (p *process) start() error {
+func (p *program) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return errEnded
 	}
-	command := exec.Command(p.path, p.args...)
-	command.Env = append(append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true"), p.env...)
+	command := p.command()
 	command.Stdout, command.Stderr = &p.log, &p.log
-	run, err := testcluster.StartProcess(command)
+	process, err := testcluster.StartProcess(command)
 	if err == nil {
-		p.run = run
+		p.process = process
 	}
 	return err
 }
 
-func (p *process) current() *testcluster.Process {
+func (p *program) current() *testcluster.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.run
+	return p.process
 }
 
 // signal sends a signal to the program.
-func (p *process) signal(s syscall.Signal) {
-	if run := p.current(); run != nil {
-		_ = run.Signal(s)
+func (p *program) signal(s syscall.Signal) {
+	if process := p.current(); process != nil {
+		_ = process.Signal(s)
 	}
 }
 
 // kill ends the program with SIGKILL, and returns when it has ended.
-func (p *process) kill() {
-	if run := p.current(); run != nil {
-		run.Kill()
+func (p *program) kill() {
+	if process := p.current(); process != nil {
+		process.Kill()
 	}
 }
 
 // crash kills the program and starts it again.
-func (p *process) crash() {
+func (p *program) crash() {
 	p.kill()
 	_ = p.start() // refused only at the end of the trial
 }
 
 // close kills the program for good.
-func (p *process) close() {
+func (p *program) close() {
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
@@ -90,15 +92,13 @@ func (p *process) close() {
 
 // exitCode waits until the program ends by itself and returns its exit code, or -1 if it
 // does not end in time.
-func (p *process) exitCode() int {
-	run := p.current()
-	if !run.Wait(stopTime) {
+func (p *program) exitCode() int {
+	process := p.current()
+	if !process.Wait(stopTime) {
 		return -1
 	}
-	return run.State().ExitCode()
+	return process.State().ExitCode()
 }
-
-func (p *process) hasEnded() bool { return p.current().HasEnded() }
 
 // subject is a controller under test: any program that takes -kubeconfig.
 type subject struct {
@@ -117,6 +117,25 @@ type subject struct {
 	// resync, by design. One row checks for that; the others ignore it, so that each row
 	// finds a problem of its own.
 	resyncs bool
+	// writes is how many writes each workload makes without a fault: 0 if it fails. One that
+	// was not run, because of -run, is missing.
+	mu     sync.Mutex
+	writes map[string]int
+}
+
+// can reports whether the controller passes a workload without a fault, and makes as many
+// writes then.
+func (s *subject) can(workload string, writes int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, known := s.writes[workload]
+	return !known || found >= max(writes, 1)
+}
+
+func (s *subject) setWrites(workload string, writes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes[workload] = writes
 }
 
 const moduleRoot = "../.."
@@ -129,7 +148,7 @@ func buildOurs(ctx context.Context, output string, flags ...string) (*subject, e
 	}
 	return &subject{
 		name: "ours", path: output, flags: []string{"-resync=0", "-v=2"},
-		namespaced: true, conditions: true,
+		namespaced: true, conditions: true, writes: map[string]int{},
 	}, nil
 }
 
@@ -147,93 +166,155 @@ func buildUpstream(ctx context.Context, folder string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &subject{name: "upstream", path: output, version: strings.TrimSpace(string(version)), resyncs: true}, nil
+	return &subject{
+		name: "upstream", path: output, version: strings.TrimSpace(string(version)),
+		resyncs: true, writes: map[string]int{"adopt": 0},
+	}, nil
 }
 
-// relay passes bytes to an API server and back. It can make the open connections go dead:
-// what is sent over them is lost, and neither side is notified. New connections work.
-type relay struct {
-	listener net.Listener
-	target   string
-	mu       sync.Mutex
-	open     []*connection
+// The components of a control plane, in the order in which they are started.
+const (
+	etcd              = "etcd"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+	nodes             = "kwok"
+)
+
+func allComponents() []string { return []string{etcd, apiServer, controllerManager, scheduler, nodes} }
+
+// controlPlane is a control plane whose components can be killed and restarted. The
+// devcluster stops all components when one ends, so it only supplies the command lines.
+type controlPlane struct {
+	*testCluster
+	data       string
+	components map[string]*program
+	// lifeline ends the components when this process ends, in whatever way.
+	lifelineRead, lifelineWrite *os.File
 }
 
-type connection struct {
-	client, server net.Conn
-	silent         chan struct{}
+// newControlPlane starts a control plane for one test.
+func newControlPlane(t *testing.T) *controlPlane {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &controlPlane{data: filepath.Join(t.TempDir(), "data"), components: map[string]*program{}}
+	must(p.readCommandLines(t.Context()))
+	var err error
+	p.lifelineRead, p.lifelineWrite, err = os.Pipe()
+	must(err)
+	t.Cleanup(p.close)
+	must(p.connect())
+	must(p.start(t.Context(), allComponents()...))
+	p.testCluster, err = prepare(t.Context(), p.kubeconfig)
+	must(err)
+	return p
 }
 
-func newRelay(ctx context.Context, target string) (*relay, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+// readCommandLines makes the devcluster create its files, and reads the components'
+// command lines from its output.
+func (p *controlPlane) readCommandLines(ctx context.Context) error {
+	c, err := testcluster.StartCluster(ctx, os.Getenv("DEVCLUSTER_BIN"), p.data, "-v", "-keep", "-nodes=2")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &relay{listener: listener, target: target}
-	go r.accept()
-	return r, nil
+	if err := c.Stop(); err != nil {
+		return fmt.Errorf("%w\n%s", err, c.Log)
+	}
+	p.testCluster = &testCluster{kubeconfig: c.Kubeconfig}
+	return p.parse(c.Log.String())
 }
 
-func (r *relay) accept() {
-	for {
-		client, err := r.listener.Accept()
-		if err != nil {
-			return // it is closed
+// parse reads the output of devcluster -v: the name of a component, then one argument per
+// line.
+func (p *controlPlane) parse(output string) error {
+	arguments, current := map[string][]string{}, ""
+	for line := range strings.Lines(output) {
+		line, _ = strings.CutSuffix(strings.TrimSuffix(line, "\n"), ` \`)
+		if argument, ok := strings.CutPrefix(line, "    "); !ok {
+			current, arguments[line] = line, nil
+		} else if current != "" {
+			arguments[current] = append(arguments[current], argument)
 		}
-		server, err := net.Dial("tcp", r.target)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		one := &connection{client, server, make(chan struct{})}
-		r.mu.Lock()
-		r.open = append(r.open, one)
-		r.mu.Unlock()
-		go one.pass(client, server)
-		go one.pass(server, client)
 	}
+	for _, name := range allComponents() {
+		if len(arguments[name]) == 0 {
+			return fmt.Errorf("devcluster -v does not print the command line of %s:\n%s", name, output)
+		}
+		p.components[name] = &program{command: func() *exec.Cmd {
+			command := exec.Command(os.Getenv("DEVCLUSTER_BIN"), append([]string{name}, arguments[name]...)...)
+			command.ExtraFiles = []*os.File{p.lifelineRead} // descriptor 3
+			command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=3", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
+				"KWOK_WORKDIR="+filepath.Join(p.data, "config"))
+			return command
+		}}
+	}
+	arguments[etcd] = append(arguments[etcd], "--unsafe-no-fsync=true")
+	return nil
 }
 
-// pass copies until one side ends. After the connection has gone dead, it discards what
-// it reads.
-func (c *connection) pass(from, to net.Conn) {
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		select {
-		case <-c.silent:
-			_, _ = io.Copy(io.Discard, from)
-			return
-		default:
+// start starts components. If the API server is one of them, it waits until the API
+// server is ready.
+func (p *controlPlane) start(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if err := p.components[name].start(); err != nil {
+			return err
 		}
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
+		if name == apiServer {
+			if err := p.awaitReady(ctx); err != nil {
+				return err
 			}
 		}
-		if err != nil {
-			to.Close()
-			return
+	}
+	return nil
+}
+
+// awaitReady waits until the API server is ready, and deletes the Leases of the other
+// components, so that they need not wait for those to expire.
+func (p *controlPlane) awaitReady(ctx context.Context) error {
+	err := testcluster.Await(ctx, waitTimeout, "the API server is ready", func(ctx context.Context) error {
+		return p.kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+	return errors.Join(err, p.deleteLeases(ctx))
+}
+
+func (p *controlPlane) deleteLeases(ctx context.Context) error {
+	var errs []error
+	for _, name := range []string{controllerManager, scheduler} {
+		err := p.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
 		}
 	}
+	return errors.Join(errs...)
 }
 
-// silence makes all open connections go dead.
-func (r *relay) silence() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, one := range r.open {
-		close(one.silent)
+// kill kills components, and returns when they have ended.
+func (p *controlPlane) kill(names ...string) {
+	for _, name := range names {
+		p.components[name].kill()
 	}
-	r.open = nil
 }
 
-func (r *relay) close() {
-	r.listener.Close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, one := range r.open {
-		one.client.Close()
-		one.server.Close()
-	}
+// restart kills components, does something, and starts them again, between two recordings.
+func (tr *trial) restart(meanwhile func(), names ...string) {
+	tr.withoutRecording(func() {
+		stopped := slices.Clone(names)
+		slices.Reverse(stopped)
+		tr.plane.kill(stopped...)
+		meanwhile()
+		tr.must(tr.plane.start(tr.ctx, names...))
+	})
+}
+
+func (p *controlPlane) close() {
+	components := allComponents()
+	slices.Reverse(components)
+	p.kill(components...)
+	_ = p.lifelineRead.Close()
+	_ = p.lifelineWrite.Close()
 }

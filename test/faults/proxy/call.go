@@ -5,44 +5,42 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // Call is one request and its result.
 type Call struct {
+	// RequestInfo has the verb, and the namespace, resource, subresource and name of the
+	// object.
+	request.RequestInfo
 	Method string
-	// Path includes the resourceVersion and sendInitialEvents of a watch, and no other
-	// query.
-	Path        string
-	Namespace   string
-	Resource    string
-	Name        string
-	Subresource string
-	Watch       bool
+	// Since is the resourceVersion from which a watch continues. SendsInitial is true if it
+	// begins with the objects that exist.
+	Since        string
+	SendsInitial bool
 	// Token is the bearer token that the client sent.
 	Token string
-	// Write numbers the writes to Foos and Deployments from 1. It is 0 for all other
-	// requests.
-	Write int
 	Began time.Time
 	// Code is the status code that the API server or a fault answered, or 0 before that.
 	Code int
-	// Version is the resourceVersion of the object in the answer. Unchanged is true if an
-	// update left the object as it was.
-	Version   string
+	// Unchanged is true if an update left the object as it was.
 	Unchanged bool
-	// Abandoned is true if the client did not wait for the answer.
-	Abandoned bool
 	// Fault describes what the proxy did to the request, if anything.
 	Fault string
 	// Body is what a write sent, and Answer the answer to it.
 	Body, Answer []byte
 }
+
+// IsWatch reports whether the request is a watch.
+func (c *Call) IsWatch() bool { return c.Verb == "watch" }
 
 // IsWrite reports whether the request is a write.
 func (c *Call) IsWrite() bool {
@@ -50,135 +48,115 @@ func (c *Call) IsWrite() bool {
 }
 
 // IsWork reports whether the request is a write to a Foo or a Deployment.
-func (c *Call) IsWork() bool {
-	return c.IsWrite() && (c.Resource == "foos" || c.Resource == "deployments")
-}
+func (c *Call) IsWork() bool { return c.IsWrite() && isFooOrDeployment(c.Resource) }
+
+func isFooOrDeployment(resource string) bool { return resource == "foos" || resource == "deployments" }
 
 // Succeeded reports whether the request was answered with success.
 func (c *Call) Succeeded() bool { return c.Code >= 200 && c.Code < 300 }
 
-// Target names the object of the request: resource, name, subresource.
-func (c *Call) Target() string {
-	parts := []string{c.Resource}
+// Short returns the method and the object (resource, name, subresource), which do not differ
+// from run to run.
+func (c *Call) Short() string {
+	short := c.Method + " " + c.Resource
 	for _, part := range []string{c.Name, c.Subresource} {
 		if part != "" {
-			parts = append(parts, part)
+			short += "/" + part
 		}
 	}
-	return strings.Join(parts, "/")
+	return short
 }
-
-// Short returns method and target, which do not differ from run to run.
-func (c *Call) Short() string { return c.Method + " " + c.Target() }
 
 // String returns the request in one line.
 func (c *Call) String() string {
 	line := fmt.Sprintf("%s %-6s %s", c.Began.Format("15:04:05.000"), c.Method, c.Path)
-	if c.Write > 0 {
-		line += fmt.Sprintf("  write %d", c.Write)
-	}
-	if c.Code != 0 {
-		line += fmt.Sprintf("  %d", c.Code)
-	}
-	if c.Version != "" {
-		line += " rv=" + c.Version
-	}
-	if c.Unchanged {
-		line += " (unchanged)"
-	}
-	if c.Fault != "" {
-		line += "  ! " + c.Fault
+	for _, part := range []struct {
+		shown bool
+		text  string
+	}{
+		{c.IsWatch(), fmt.Sprintf(" watch from %q, initial events: %t", c.Since, c.SendsInitial)},
+		{c.Code != 0, fmt.Sprintf("  %d", c.Code)},
+		{c.Unchanged, " (unchanged)"},
+		{c.Fault != "", "  ! " + c.Fault},
+	} {
+		if part.shown {
+			line += part.text
+		}
 	}
 	return line
 }
 
 // newCall parses a request's URL and headers.
 func newCall(r *http.Request) *Call {
+	parser := request.RequestInfoFactory{
+		APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+	}
+	info, err := parser.NewRequestInfo(r)
+	if err != nil {
+		info = &request.RequestInfo{Path: r.URL.Path} // no object of the API
+	}
 	query := r.URL.Query()
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	c := &Call{Method: r.Method, Path: r.URL.Path, Token: token, Watch: query.Get("watch") == "true" || query.Get("watch") == "1"}
-	if c.Watch {
-		c.Path += "?watch&resourceVersion=" + query.Get("resourceVersion")
-		if query.Get("sendInitialEvents") == "true" {
-			c.Path += "&sendInitialEvents"
-		}
+	return &Call{
+		RequestInfo: *info, Method: r.Method, Token: token,
+		Since: query.Get("resourceVersion"), SendsInitial: query.Get("sendInitialEvents") == "true",
 	}
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	switch parts[0] {
-	case "api":
-		parts = parts[min(len(parts), 2):]
-	case "apis":
-		parts = parts[min(len(parts), 3):]
-	default:
-		return c
-	}
-	if len(parts) >= 3 && parts[0] == "namespaces" {
-		c.Namespace, parts = parts[1], parts[2:]
-	}
-	for i, field := range []*string{&c.Resource, &c.Name, &c.Subresource} {
-		if i < len(parts) {
-			*field = parts[i]
-		}
-	}
-	return c
+}
+
+// A Fault handles a request. It must not change the Exchange after it returns.
+type Fault func(*Exchange)
+
+// Forward is the fault that is none: the API server's answer, even if that takes a moment.
+func Forward(x *Exchange) {
+	x.forward()
+	x.reply()
 }
 
 // Cut closes the connection before the API server receives the request.
 func Cut(x *Exchange) {
 	x.annotate("cut before the API server received it")
-	x.Cut()
+	x.cut()
 }
 
 // LoseReply forwards the request, and closes the connection without the answer.
 func LoseReply(x *Exchange) {
 	x.annotate("done, reply lost")
-	x.Forward()
-	x.Cut()
+	x.forward()
+	x.cut()
 }
 
 // Hang keeps the request without forwarding it.
-func Hang(x *Exchange) {
-	x.annotate("hangs")
-	<-x.Gone()
-	x.Cut()
-}
+func Hang(x *Exchange) { Hold(nil, Cut)(x) }
 
 // HangDone forwards the request, and never answers.
 func HangDone(x *Exchange) {
-	x.annotate("done, never answered")
-	x.Forward()
-	<-x.Gone()
-	x.Cut()
+	x.forward()
+	Hang(x)
 }
 
-// Hold keeps the request until release is closed, then forwards it.
-func Hold(release <-chan struct{}) Fault {
+// Abandoned is part of the description of a Hold whose end the client did not wait for.
+const Abandoned = "abandoned by the client"
+
+// Hold keeps the request until release is closed, and leaves it to another fault then.
+func Hold(release <-chan struct{}, then Fault) Fault {
 	return func(x *Exchange) {
 		x.annotate("held")
 		select {
 		case <-release:
-		case <-x.Gone():
-			x.annotate("abandoned by the client")
-			x.proxy.note(func() { x.Call.Abandoned = true })
-			x.Cut()
+			then(x)
+		case <-x.request.Context().Done():
+			x.annotate(Abandoned)
+			x.cut()
 		}
-		x.Forward()
-		x.Reply()
 	}
 }
 
 // Delay forwards the request after a time.
 func Delay(howLong time.Duration) Fault {
 	return func(x *Exchange) {
-		timer := time.NewTimer(howLong)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-x.Gone():
-			x.Cut()
-		}
-		x.Forward()
-		x.Reply()
+		ctx, cancel := context.WithTimeout(x.proxy.life, howLong)
+		defer cancel()
+		Hold(ctx.Done(), Forward)(x)
 	}
 }
 
@@ -187,8 +165,14 @@ func Delay(howLong time.Duration) Fault {
 func CutAndLater(begin <-chan struct{}) Fault {
 	return func(x *Exchange) {
 		x.annotate("cut, done later")
-		x.Later(begin)
-		x.Cut()
+		x.proxy.late.Go(func() {
+			select {
+			case <-begin:
+				x.forward()
+			case <-x.proxy.life.Done():
+			}
+		})
+		x.cut()
 	}
 }
 
@@ -197,7 +181,7 @@ func Before(what string, do func()) Fault {
 	return func(x *Exchange) {
 		x.annotate(what + " before it was done")
 		do()
-		x.Cut()
+		x.cut()
 	}
 }
 
@@ -206,15 +190,29 @@ func Before(what string, do func()) Fault {
 func After(what string, do func()) Fault {
 	return func(x *Exchange) {
 		x.annotate(what + " after it was done")
-		x.Forward()
+		x.forward()
 		do()
-		x.Cut()
+		x.cut()
 	}
 }
 
-// Conflict answers 409, as if another client had written first.
-func Conflict(x *Exchange) {
-	x.Answer(http.StatusConflict, metav1.StatusReasonConflict, "the object has been modified; please apply your changes to the latest version", 0)
+// Refuse answers with a code and the reason that the API server gives with it. An answer of
+// 409 is that to a client that lost a race, and one of 410 that to a watch from a version
+// that has been compacted. One of 429 has a Retry-After of a second.
+func Refuse(code int) Fault {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
+		http.StatusForbidden:           metav1.StatusReasonForbidden,
+		http.StatusConflict:            metav1.StatusReasonConflict,
+		http.StatusGone:                metav1.StatusReasonExpired,
+		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
+		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
+	}
+	if code == http.StatusTooManyRequests {
+		return RetryAfter(1)
+	}
+	return func(x *Exchange) { x.answer(code, reasons[code], http.StatusText(code), 0) }
 }
 
 // DenialText is the message of Denied.
@@ -223,18 +221,13 @@ const DenialText = `admission webhook "faults.example.com" denied the request: n
 // Denied answers with a code and no reason, as for an admission webhook that denies a
 // request with a code of its own.
 func Denied(code int) Fault {
-	return func(x *Exchange) { x.Answer(code, "", DenialText, 0) }
-}
-
-// TooMany answers 429 with a Retry-After of one second.
-func TooMany(x *Exchange) {
-	x.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", 1)
+	return func(x *Exchange) { x.answer(code, "", DenialText, 0) }
 }
 
 // RetryAfter answers 429 with a Retry-After of some seconds.
 func RetryAfter(seconds int) Fault {
 	return func(x *Exchange) {
-		x.Answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", seconds)
+		x.answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", seconds)
 	}
 }
 
@@ -242,31 +235,7 @@ func RetryAfter(seconds int) Fault {
 // of text, not with a Status.
 func RetryAfterText(seconds int) Fault {
 	return func(x *Exchange) {
-		x.AnswerText(http.StatusTooManyRequests, "Too many requests, please try again later.", seconds)
+		text := "Too many requests, please try again later.\n"
+		x.answerWith(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte(text), seconds)
 	}
-}
-
-// Internal answers 500.
-func Internal(x *Exchange) {
-	x.Answer(http.StatusInternalServerError, metav1.StatusReasonInternalError, "an internal error", 0)
-}
-
-// Unavailable answers 503.
-func Unavailable(x *Exchange) {
-	x.Answer(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "not available", 0)
-}
-
-// Forbidden answers 403.
-func Forbidden(x *Exchange) {
-	x.Answer(http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden", 0)
-}
-
-// Unauthorized answers 401.
-func Unauthorized(x *Exchange) {
-	x.Answer(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", 0)
-}
-
-// Expired answers 410, as for a watch from a resourceVersion that has been compacted.
-func Expired(x *Exchange) {
-	x.Answer(http.StatusGone, metav1.StatusReasonExpired, "too old resource version", 0)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Exchanges: a request under way, and the ways to forward and answer it.
+// Exchanges: a request under way, and the ways to forward and answer it. Watches: what applies
+// to their events, and how they end.
 
 package proxy
 
@@ -12,16 +13,15 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Exchange is a request under way, for a Fault to handle. Its methods may be called from
-// the goroutine of the Fault only.
+// Exchange is a request under way, for a Fault to handle.
 type Exchange struct {
 	Call *Call
 
@@ -29,14 +29,10 @@ type Exchange struct {
 	writer  http.ResponseWriter
 	request *http.Request
 	body    []byte
-
-	answer *answer
-}
-
-type answer struct {
-	code   int
-	header http.Header
-	body   []byte
+	// response is the API server's answer, with the body that has been read. It is nil
+	// without an answer.
+	response *http.Response
+	answered []byte
 }
 
 func (p *Proxy) newExchange(call *Call, w http.ResponseWriter, r *http.Request) (*Exchange, error) {
@@ -50,40 +46,32 @@ func (p *Proxy) newExchange(call *Call, w http.ResponseWriter, r *http.Request) 
 	return &Exchange{Call: call, proxy: p, writer: w, request: r, body: body}, nil
 }
 
-// outgoing returns the request to send to the API server.
-func (x *Exchange) outgoing(ctx context.Context) *http.Request {
+// send sends the request to the API server. A proxy that is confined to a namespace
+// replaces the path for all namespaces.
+func (x *Exchange) send(ctx context.Context) (*http.Response, error) {
 	out := x.request.Clone(ctx)
 	out.RequestURI = ""
 	out.URL.Scheme, out.URL.Host, out.Host = x.proxy.target.Scheme, x.proxy.target.Host, ""
-	out.URL.Path = x.proxy.confined(out.URL.Path)
+	if call := x.Call; x.proxy.namespace != "" && call.Namespace == "" && isFooOrDeployment(call.Resource) {
+		out.URL.Path = path.Join("/apis", call.APIGroup, call.APIVersion, "namespaces", x.proxy.namespace, call.Resource)
+	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
 	out.Header.Del("Connection")
 	out.Header.Del("Authorization")
 	out.Header.Del("Accept-Encoding")
 	out.Header.Set("Accept", "application/json")
-	return out
-}
-
-// confined turns the path for all namespaces into the path for the proxy's namespace, if
-// it has one.
-func (p *Proxy) confined(path string) string {
-	if p.namespace == "" {
-		return path
-	}
-	for _, resource := range []string{"/deployments", "/foos"} {
-		if prefix, ok := strings.CutSuffix(path, resource); ok && !strings.Contains(prefix, "/namespaces/") {
-			return prefix + "/namespaces/" + p.namespace + resource
-		}
-	}
-	return path
-}
-
-// Forward sends the request to the API server and keeps the answer. It continues if the
-// client disconnects.
-func (x *Exchange) Forward() {
-	response, err := x.proxy.transport.RoundTrip(x.outgoing(x.proxy.life))
+	response, err := x.proxy.transport.RoundTrip(out)
 	if err != nil {
 		x.annotate("not answered: " + err.Error())
+	}
+	return response, err
+}
+
+// forward sends the request to the API server, and keeps and records the answer. It
+// continues if the client disconnects.
+func (x *Exchange) forward() {
+	response, err := x.send(x.proxy.life)
+	if err != nil {
 		return
 	}
 	defer response.Body.Close()
@@ -92,21 +80,12 @@ func (x *Exchange) Forward() {
 		x.annotate("not answered in full: " + err.Error())
 		return
 	}
-	x.storeAnswer(&answer{response.StatusCode, response.Header, body})
-}
-
-// storeAnswer keeps an answer, and records its code and resourceVersion.
-func (x *Exchange) storeAnswer(a *answer) {
-	x.answer = a
-	version := ""
-	if x.Call.IsWrite() {
-		version = versionOf(a.body)
-	}
+	x.response, x.answered = response, body
 	x.proxy.note(func() {
-		x.Call.Code, x.Call.Version = a.code, version
-		x.Call.Unchanged = version != "" && x.Call.Method == http.MethodPut && version == versionOf(x.body)
+		x.Call.Code = response.StatusCode
 		if x.Call.IsWrite() {
-			x.Call.Answer = a.body
+			x.Call.Answer = body
+			x.Call.Unchanged = x.Call.Method == http.MethodPut && versionOf(body) == versionOf(x.body)
 		}
 	})
 }
@@ -120,39 +99,29 @@ func versionOf(body []byte) string {
 	return object.ResourceVersion
 }
 
-// Reply sends the API server's answer to the client, or closes the connection if there is
+// reply sends the API server's answer to the client, or closes the connection if there is
 // none.
-func (x *Exchange) Reply() {
-	if x.answer == nil {
-		panic(http.ErrAbortHandler)
+func (x *Exchange) reply() {
+	if x.response == nil {
+		x.cut()
 	}
-	maps.Copy(x.writer.Header(), x.answer.header)
+	x.begin(x.response)
+	_, _ = x.writer.Write(x.answered)
+}
+
+// begin sends the header of the API server's answer to the client.
+func (x *Exchange) begin(response *http.Response) {
+	maps.Copy(x.writer.Header(), response.Header)
 	x.writer.Header().Del("Content-Length")
-	x.writer.WriteHeader(x.answer.code)
-	_, _ = x.writer.Write(x.answer.body)
+	x.writer.WriteHeader(response.StatusCode)
 }
 
-// Cut closes the connection without an answer.
-func (x *Exchange) Cut() {
-	panic(http.ErrAbortHandler)
-}
+// cut closes the connection without an answer.
+func (x *Exchange) cut() { panic(http.ErrAbortHandler) }
 
-// Gone is closed when the client disconnects.
-func (x *Exchange) Gone() <-chan struct{} { return x.request.Context().Done() }
-
-// Later forwards the request when begin is closed, even if the client has disconnected.
-func (x *Exchange) Later(begin <-chan struct{}) {
-	x.proxy.late.Go(func() {
-		select {
-		case <-begin:
-			x.Forward()
-		case <-x.proxy.life.Done():
-		}
-	})
-}
-
-// Answer answers in place of the API server. A retryAfter of 0 seconds is left out.
-func (x *Exchange) Answer(code int, reason metav1.StatusReason, message string, retryAfter int) {
+// answer answers with a Status in place of the API server. A retryAfter of 0 seconds is left
+// out.
+func (x *Exchange) answer(code int, reason metav1.StatusReason, message string, retryAfter int) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
@@ -165,12 +134,6 @@ func (x *Exchange) Answer(code int, reason metav1.StatusReason, message string, 
 		panic(fmt.Sprintf("encoding a Status: %v", err))
 	}
 	x.answerWith(code, "application/json", body, retryAfter)
-}
-
-// AnswerText answers in place of the API server with plain text, as the API server does
-// before it has decoded a request.
-func (x *Exchange) AnswerText(code int, text string, retryAfter int) {
-	x.answerWith(code, "text/plain; charset=utf-8", []byte(text+"\n"), retryAfter)
 }
 
 func (x *Exchange) answerWith(code int, contentType string, body []byte, retryAfter int) {
@@ -202,17 +165,26 @@ type Event struct {
 	raw      []byte
 }
 
-// streams holds the open watches and the faults that apply to their events.
-type streams struct {
+func newEvent(resource string, raw []byte) Event {
+	var read struct {
+		Type   string
+		Object struct{ Metadata struct{ Name string } }
+	}
+	// An event that can't be parsed is forwarded unchanged.
+	_ = json.Unmarshal(raw, &read)
+	return Event{Resource: resource, Type: read.Type, Name: read.Object.Metadata.Name, raw: raw}
+}
+
+// watches holds the open watches and the faults that apply to their events.
+type watches struct {
 	mu   sync.Mutex
-	open map[*stream]bool
-	// held maps a resource to a channel. Its events wait until the channel is closed.
-	held map[string]chan struct{}
-	edit func(Event) (times int)
+	open map[*Exchange]context.CancelFunc
+	// edit returns how often each event is sent, and may wait before.
+	edit func(context.Context, Event) (times int)
 	// seen holds the events of each resource's latest watch, as they came.
 	seen map[string][][]byte
 	// replays are sent to the next watch of a resource in place of live events.
-	replays map[string]replay
+	replays map[string]*replay
 }
 
 type replay struct {
@@ -220,128 +192,117 @@ type replay struct {
 	until  <-chan struct{}
 }
 
-type stream struct {
-	resource string
-	end      context.CancelFunc
-}
-
-func newStreams() *streams {
-	return &streams{open: map[*stream]bool{}, held: map[string]chan struct{}{}, seen: map[string][][]byte{}, replays: map[string]replay{}}
+func newWatches() *watches {
+	return &watches{
+		open: map[*Exchange]context.CancelFunc{}, seen: map[string][][]byte{}, replays: map[string]*replay{},
+	}
 }
 
 // HoldEvents holds back the events of a resource's watches, including new ones, until
 // release is called.
 func (p *Proxy) HoldEvents(resource string) (release func()) {
-	s := p.streams
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held[resource] == nil {
-		s.held[resource] = make(chan struct{})
-	}
-	channel := s.held[resource]
+	released := make(chan struct{})
+	p.EditEvents(func(ctx context.Context, event Event) int {
+		if event.Resource == resource {
+			select {
+			case <-released:
+			case <-ctx.Done():
+				return 0
+			}
+		}
+		return 1
+	})
 	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.held, resource)
-		close(channel)
+		close(released)
+		p.EditEvents(nil)
 	})
 }
 
 // EndWatches ends the open watches of a resource, as an API server does after a while. An
 // empty resource means all.
-func (p *Proxy) EndWatches(resource string) { p.streams.endAll(resource) }
+func (p *Proxy) EndWatches(resource string) {
+	p.watches.mu.Lock()
+	defer p.watches.mu.Unlock()
+	for x, end := range p.watches.open {
+		if resource == "" || x.Call.Resource == resource {
+			end()
+		}
+	}
+}
 
-// EditEvents sets a function that returns how often each event is sent, 0 to drop it. Nil
-// removes it.
-func (p *Proxy) EditEvents(edit func(Event) (times int)) {
-	p.streams.mu.Lock()
-	defer p.streams.mu.Unlock()
-	p.streams.edit = edit
+// EditEvents sets a function that returns how often each event is sent, 0 to drop it. It may
+// wait before. Nil removes it.
+func (p *Proxy) EditEvents(edit func(context.Context, Event) (times int)) {
+	p.watches.mu.Lock()
+	defer p.watches.mu.Unlock()
+	p.watches.edit = edit
 }
 
 // ReplayTo makes the next watch of a resource behave like one of a stale API server: the
 // client gets the events that the latest watch got until now, then nothing until the
 // channel is closed, when the watch ends.
 func (p *Proxy) ReplayTo(resource string, until <-chan struct{}) {
-	s := p.streams
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.replays[resource] = replay{events: append([][]byte(nil), s.seen[resource]...), until: until}
+	w := p.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replays[resource] = &replay{slices.Clone(w.seen[resource]), until}
 }
 
-func (s *streams) endAll(resource string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for one := range s.open {
-		if resource == "" || one.resource == resource {
-			one.end()
-		}
+// add registers a watch, and returns the replay for its resource, or nil.
+func (w *watches) add(x *Exchange, end context.CancelFunc) *replay {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[x] = end
+	resource := x.Call.Resource
+	again := w.replays[resource]
+	delete(w.replays, resource)
+	if again == nil {
+		w.seen[resource] = nil
 	}
+	return again
 }
 
-// add registers a watch, and returns the replay for its resource, if there is one.
-func (s *streams) add(one *stream) (replay, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[one] = true
-	again, ok := s.replays[one.resource]
-	delete(s.replays, one.resource)
-	if !ok {
-		s.seen[one.resource] = nil
-	}
-	return again, ok
+func (w *watches) remove(x *Exchange) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open[x]()
+	delete(w.open, x)
 }
 
-func (s *streams) remove(one *stream) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, one)
-	one.end()
-}
-
-// times waits while the event's resource is held, and returns how often to send the
-// event.
-func (s *streams) times(ctx context.Context, event Event) int {
-	s.mu.Lock()
-	channel := s.held[event.Resource]
-	s.mu.Unlock()
-	if channel != nil {
-		select {
-		case <-channel:
-		case <-ctx.Done():
-			return 0
-		}
+// times returns how often to send an event. It may wait.
+func (w *watches) times(ctx context.Context, event Event) int {
+	w.mu.Lock()
+	edit := w.edit
+	w.mu.Unlock()
+	times := 1
+	if edit != nil {
+		times = edit(ctx, event)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen[event.Resource] = append(s.seen[event.Resource], event.raw)
-	if s.edit != nil {
-		return s.edit(event)
+	if ctx.Err() != nil {
+		return 0
 	}
-	return 1
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[event.Resource] = append(w.seen[event.Resource], event.raw)
+	return times
 }
 
 // stream forwards a watch, event by event.
 func (x *Exchange) stream() {
 	ctx, end := context.WithCancel(x.request.Context())
-	one := &stream{resource: x.Call.Resource, end: end}
-	again, behind := x.proxy.streams.add(one)
-	defer x.proxy.streams.remove(one)
-	if behind {
-		x.annotate("replayed by a stale API server")
-		x.send(ctx, again)
+	again := x.proxy.watches.add(x, end)
+	defer x.proxy.watches.remove(x)
+	if again != nil {
+		x.replay(ctx, again)
 		return
 	}
-	response, err := x.proxy.transport.RoundTrip(x.outgoing(ctx))
+	response, err := x.send(ctx)
 	if err != nil {
-		x.annotate("not answered: " + err.Error())
-		x.Cut()
+		x.cut()
 	}
 	defer response.Body.Close()
 	x.proxy.note(func() { x.Call.Code = response.StatusCode })
-	maps.Copy(x.writer.Header(), response.Header)
-	x.writer.Header().Del("Content-Length")
-	x.writer.WriteHeader(response.StatusCode)
+	x.begin(response)
 	x.flush()
 	events := json.NewDecoder(response.Body)
 	for ctx.Err() == nil {
@@ -349,17 +310,16 @@ func (x *Exchange) stream() {
 		if events.Decode(&raw) != nil {
 			return
 		}
-		for range x.proxy.streams.times(ctx, newEvent(x.Call.Resource, raw)) {
+		for range x.proxy.watches.times(ctx, newEvent(x.Call.Resource, raw)) {
 			x.write(raw)
 		}
 	}
 }
 
-// send sends a replay to the client.
-func (x *Exchange) send(ctx context.Context, again replay) {
+func (x *Exchange) replay(ctx context.Context, again *replay) {
+	x.annotate("replayed by a stale API server")
 	x.proxy.note(func() { x.Call.Code = http.StatusOK })
 	x.writer.Header().Set("Content-Type", "application/json")
-	x.writer.WriteHeader(http.StatusOK)
 	for _, raw := range again.events {
 		x.write(raw)
 	}
@@ -375,18 +335,4 @@ func (x *Exchange) write(raw []byte) {
 	x.flush()
 }
 
-func (x *Exchange) flush() {
-	_ = http.NewResponseController(x.writer).Flush()
-}
-
-func newEvent(resource string, raw []byte) Event {
-	var read struct {
-		Type   string
-		Object struct {
-			Metadata struct{ Name string }
-		}
-	}
-	// An event that can't be parsed is forwarded unchanged.
-	_ = json.Unmarshal(raw, &read)
-	return Event{Resource: resource, Type: read.Type, Name: read.Object.Metadata.Name, raw: raw}
-}
+func (x *Exchange) flush() { _ = http.NewResponseController(x.writer).Flush() }

@@ -13,10 +13,13 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -28,37 +31,34 @@ type Proxy struct {
 	URL string
 
 	server    *httptest.Server
+	accepted  *connections
 	target    *url.URL
 	transport http.RoundTripper
 	namespace string
-	streams   *streams
+	watches   *watches
 
 	// life ends when the proxy is closed, and cancels what is still to be forwarded.
 	life context.Context //nolint:containedctx // the lifetime of a server
 	end  context.CancelFunc
 	late sync.WaitGroup
 
-	mu    sync.Mutex
-	rules []*rule
-	calls []*Call
-	// writes is the number of the latest write, for Call.Write.
-	writes  int
+	mu      sync.Mutex
+	rules   []*rule
+	calls   []*Call
 	changed chan struct{}
 }
 
-// A Rule is called for each request. It returns the fault to inject, or nil to let the
-// next rule decide.
-type Rule func(*Call) Fault
-
-// A Fault handles a request instead of forwarding it.
-type Fault func(*Exchange)
-
-type rule struct{ decide Rule }
+// rule is a fault for the requests for which is returns true.
+type rule struct {
+	is    func(*Call) bool
+	fault Fault
+}
 
 // New starts a proxy to the API server of config, with its credentials. If namespace is
 // not empty, requests for the Foos and Deployments of all namespaces become requests for
-// those of that namespace.
-func New(config *rest.Config, namespace string) (*Proxy, error) {
+// those of that namespace. With HTTP/2, requests share a connection, as with an API server.
+// Without it, a request can be cut off with its connection.
+func New(config *rest.Config, namespace string, http2 bool) (*Proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, err
@@ -67,12 +67,16 @@ func New(config *rest.Config, namespace string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{target: target, transport: transport, namespace: namespace, changed: make(chan struct{})}
+	p := &Proxy{
+		target: target, transport: transport, namespace: namespace,
+		watches: newWatches(), changed: make(chan struct{}),
+	}
 	p.life, p.end = context.WithCancel(context.Background())
-	p.streams = newStreams()
 	// With TLS, because client-go sends no credentials without it.
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
 	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // the errors are of connections that were cut
+	p.accepted = &connections{Listener: p.server.Listener}
+	p.server.Listener, p.server.EnableHTTP2 = p.accepted, http2
 	p.server.StartTLS()
 	p.URL = p.server.URL
 	return p, nil
@@ -86,81 +90,51 @@ func (p *Proxy) Certificate() []byte {
 // Close ends all requests, and returns when they have ended.
 func (p *Proxy) Close() {
 	p.end()
-	p.streams.endAll("")
+	p.EndWatches("")
 	p.server.CloseClientConnections()
 	p.server.Close()
 	p.late.Wait()
 }
 
-// Use adds a rule before the existing ones, and returns a function that removes it.
-func (p *Proxy) Use(decide Rule) (remove func()) {
-	added := &rule{decide}
+// Use injects a fault into the requests for which is returns true, until remove is called.
+// The rule that was added last comes first.
+func (p *Proxy) Use(is func(*Call) bool, fault Fault) (remove func()) {
+	added := &rule{is, fault}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rules = append([]*rule{added}, p.rules...)
+	p.rules = slices.Concat([]*rule{added}, p.rules)
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		kept := make([]*rule, 0, len(p.rules))
-		for _, r := range p.rules {
-			if r != added {
-				kept = append(kept, r)
-			}
-		}
-		p.rules = kept
+		p.rules = slices.DeleteFunc(slices.Clone(p.rules), func(r *rule) bool { return r == added })
 	}
 }
 
-// Down cuts every request and every watch until up is called.
-func (p *Proxy) Down() (up func()) {
-	up = p.Use(func(*Call) Fault { return Cut })
-	p.streams.endAll("")
-	return up
-}
-
 // Calls returns all requests so far, in order.
-func (p *Proxy) Calls() []Call {
+func (p *Proxy) Calls() []*Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	calls := make([]Call, len(p.calls))
+	calls := make([]*Call, len(p.calls))
 	for i, c := range p.calls {
-		calls[i] = *c
+		copied := *c
+		calls[i] = &copied
 	}
 	return calls
 }
 
-// Writes returns the number of the latest write.
-func (p *Proxy) Writes() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.writes
-}
-
-// ResetWrites makes the next write number 1.
-func (p *Proxy) ResetWrites() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.writes = 0
-}
-
-// Changed returns a channel that is closed when the next request arrives or is answered.
-func (p *Proxy) Changed() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.changed
-}
-
 // Await waits until found returns true for the calls so far.
-func (p *Proxy) Await(ctx context.Context, found func([]Call) bool) error {
+func (p *Proxy) Await(ctx context.Context, found func([]*Call) bool) error {
 	for {
-		changed := p.Changed()
+		p.mu.Lock()
+		changed := p.changed
+		p.mu.Unlock()
 		if found(p.Calls()) {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -174,24 +148,23 @@ func (p *Proxy) note(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// admit records a request and returns the fault to inject, or nil.
+// admit records a request and returns how to handle it.
 func (p *Proxy) admit(call *Call) Fault {
 	var rules []*rule
 	p.note(func() {
-		if call.IsWork() {
-			p.writes++
-			call.Write = p.writes
-		}
 		call.Began = time.Now()
 		p.calls = append(p.calls, call)
 		rules = p.rules
 	})
 	for _, r := range rules {
-		if fault := r.decide(call); fault != nil {
-			return fault
+		if r.is(call) {
+			return r.fault
 		}
 	}
-	return nil
+	if call.IsWatch() {
+		return (*Exchange).stream
+	}
+	return Forward
 }
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
@@ -200,14 +173,58 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client has disconnected
 	}
-	fault := p.admit(call)
-	switch {
-	case fault != nil:
-		fault(x)
-	case call.Watch:
-		x.stream()
-	default:
-		x.Forward()
-		x.Reply()
+	p.admit(call)(x)
+}
+
+// connections accepts the connections of the controller. They can go dead: what is sent over
+// them is lost, and neither side is notified.
+type connections struct {
+	net.Listener
+	mu   sync.Mutex
+	open []*connection
+}
+
+type connection struct {
+	net.Conn
+	dead atomic.Bool
+}
+
+// Accept returns the next connection, which Silence can make go dead.
+func (c *connections) Accept() (net.Conn, error) {
+	accepted, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	one := &connection{Conn: accepted}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open = append(c.open, one)
+	return one, nil
+}
+
+// Read discards what it reads from a dead connection.
+func (c *connection) Read(content []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(content)
+		if err != nil || !c.dead.Load() {
+			return n, err
+		}
+	}
+}
+
+func (c *connection) Write(content []byte) (int, error) {
+	if c.dead.Load() {
+		return len(content), nil
+	}
+	return c.Conn.Write(content)
+}
+
+// Silence makes all open connections go dead. New ones work.
+func (p *Proxy) Silence() {
+	p.accepted.mu.Lock()
+	defer p.accepted.mu.Unlock()
+	for _, one := range p.accepted.open {
+		one.dead.Store(true)
+	}
+	p.accepted.open = nil
 }

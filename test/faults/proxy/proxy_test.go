@@ -5,7 +5,7 @@
 package proxy
 
 import (
-	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -63,55 +63,83 @@ func newPair(t *testing.T, namespace string) (*server, *Proxy, *http.Client) {
 	s := &server{events: make(chan string, 10)}
 	backend := httptest.NewServer(s)
 	t.Cleanup(backend.Close)
-	p, err := New(&rest.Config{Host: backend.URL}, namespace)
+	p, err := New(&rest.Config{Host: backend.URL}, namespace, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(p.Certificate())
-	return s, p, &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
+	trusting := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return s, p, &http.Client{Transport: &http.Transport{TLSClientConfig: trusting}}
 }
 
-// post sends a write and returns the status code, or 0 without an answer.
-func post(t *testing.T, client *http.Client, url string) int {
+// send sends a request. It returns the status code, or 0 without an answer, and the
+// header and body of the answer.
+func send(t *testing.T, client *http.Client, method, url string) (code int, header http.Header, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return 0
+		return 0, nil, ""
 	}
 	defer response.Body.Close()
-	return response.StatusCode
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, string(content)
 }
 
+func post(t *testing.T, client *http.Client, url string) int {
+	t.Helper()
+	code, _, _ := send(t, client, http.MethodPost, url)
+	return code
+}
+
+func always(*Call) bool { return true }
+
 func TestFaults(t *testing.T) {
+	released := make(chan struct{})
+	close(released)
 	for name, row := range map[string]struct {
 		fault Fault
 		code  int
 		done  bool
+		// body is a part of the answer, and retryAfter its header of that name.
+		body, retryAfter string
 	}{
-		"none":         {nil, http.StatusOK, true},
-		"cut":          {Cut, 0, false},
-		"reply lost":   {LoseReply, 0, true},
-		"crash before": {Before("crash", func() {}), 0, false},
-		"crash after":  {After("crash", func() {}), 0, true},
-		"conflict":     {Conflict, http.StatusConflict, false},
-		"too many":     {TooMany, http.StatusTooManyRequests, false},
-		"unauthorized": {Unauthorized, http.StatusUnauthorized, false},
-		"expired":      {Expired, http.StatusGone, false},
+		"none":                 {fault: Forward, code: http.StatusOK, done: true},
+		"cut":                  {fault: Cut},
+		"reply lost":           {fault: LoseReply, done: true},
+		"held, then cut":       {fault: Hold(released, Cut)},
+		"delayed":              {fault: Delay(time.Millisecond), code: http.StatusOK, done: true},
+		"crash before":         {fault: Before("crash", func() {})},
+		"crash after":          {fault: After("crash", func() {}), done: true},
+		"conflict":             {fault: Refuse(http.StatusConflict), code: http.StatusConflict, body: `"reason":"Conflict"`},
+		"unauthorized":         {fault: Refuse(http.StatusUnauthorized), code: http.StatusUnauthorized, body: `"reason":"Unauthorized"`},
+		"expired":              {fault: Refuse(http.StatusGone), code: http.StatusGone, body: `"reason":"Expired"`},
+		"denied":               {fault: Denied(http.StatusNotFound), code: http.StatusNotFound, body: "denied the request"},
+		"too many":             {fault: Refuse(http.StatusTooManyRequests), code: 429, retryAfter: "1", body: `"reason":"TooManyRequests"`},
+		"retry after":          {fault: RetryAfter(10), code: 429, retryAfter: "10", body: `"retryAfterSeconds":10`},
+		"retry after, as text": {fault: RetryAfterText(10), code: 429, retryAfter: "10", body: "Too many requests, please try again later.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, p, client := newPair(t, "")
-			p.Use(func(*Call) Fault { return row.fault })
-			if code := post(t, client, p.URL+deployments); code != row.code {
-				t.Errorf("the client got %d, want %d", code, row.code)
+			remove := p.Use(always, row.fault)
+			code, header, body := send(t, client, http.MethodPost, p.URL+deployments)
+			if code != row.code || header.Get("Retry-After") != row.retryAfter || !strings.Contains(body, row.body) {
+				t.Errorf("the client got %d %v %s", code, header, body)
 			}
 			if done := s.saw("POST " + deployments); done != row.done {
 				t.Errorf("the API server received the request: %v, want %v", done, row.done)
+			}
+			remove()
+			if code := post(t, client, p.URL+deployments); code != http.StatusOK {
+				t.Errorf("after the fault, the client got %d", code)
 			}
 		})
 	}
@@ -120,17 +148,12 @@ func TestFaults(t *testing.T) {
 func TestCutAndLater(t *testing.T) {
 	s, p, client := newPair(t, "")
 	begin := make(chan struct{})
-	p.Use(func(call *Call) Fault {
-		if call.Write == 1 {
-			return CutAndLater(begin)
-		}
-		return nil
-	})
+	p.Use((*Call).IsWork, CutAndLater(begin))
 	if code := post(t, client, p.URL+deployments); code != 0 || s.saw("POST "+deployments) {
 		t.Fatalf("the client got %d, and the write was done: %v", code, s.saw("POST "+deployments))
 	}
 	close(begin)
-	err := p.Await(t.Context(), func(calls []Call) bool { return calls[0].Code == http.StatusOK })
+	err := p.Await(t.Context(), func(calls []*Call) bool { return calls[0].Code == http.StatusOK })
 	if err != nil || !s.saw("POST "+deployments) {
 		t.Errorf("the write was not done later: %v", err)
 	}
@@ -138,29 +161,15 @@ func TestCutAndLater(t *testing.T) {
 
 func TestConfinedToOneNamespace(t *testing.T) {
 	s, p, client := newPair(t, "mine")
-	post(t, client, p.URL+"/apis/apps/v1/deployments")
-	post(t, client, p.URL+"/apis/apps/v1/namespaces/other/deployments")
-	post(t, client, p.URL+"/api/v1/nodes")
-	for _, want := range []string{
-		"POST /apis/apps/v1/namespaces/mine/deployments", "POST /apis/apps/v1/namespaces/other/deployments", "POST /api/v1/nodes",
+	for path, want := range map[string]string{
+		"/apis/apps/v1/deployments":                  "/apis/apps/v1/namespaces/mine/deployments",
+		"/apis/apps/v1/namespaces/other/deployments": "/apis/apps/v1/namespaces/other/deployments",
+		"/api/v1/nodes":                              "/api/v1/nodes",
 	} {
-		if !s.saw(want) {
+		post(t, client, p.URL+path)
+		if !s.saw("POST " + want) {
 			t.Errorf("the API server did not receive %s", want)
 		}
-	}
-}
-
-func TestCallFields(t *testing.T) {
-	_, p, client := newPair(t, "")
-	post(t, client, p.URL+"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/a/status")
-	post(t, client, p.URL+"/api/v1/namespaces/ns/events")
-	calls := p.Calls()
-	status, event := calls[0], calls[1]
-	if status.Namespace != "ns" || status.Resource != "foos" || status.Name != "a" || status.Subresource != "status" || status.Write != 1 || status.Version != "7" {
-		t.Errorf("the call of a status update is %+v", status)
-	}
-	if event.Resource != "events" || event.Write != 0 {
-		t.Errorf("the call of an event is %+v", event)
 	}
 }
 
@@ -195,7 +204,7 @@ func event(kind, name string) string {
 
 func TestEditEvents(t *testing.T) {
 	s, p, client := newPair(t, "")
-	p.EditEvents(func(e Event) int {
+	p.EditEvents(func(_ context.Context, e Event) int {
 		return map[string]int{"DELETED": 0, "MODIFIED": 2}[e.Type]
 	})
 	next := watched(t, p, client)
@@ -252,51 +261,19 @@ func TestReplayTo(t *testing.T) {
 	}
 }
 
-func TestDown(t *testing.T) {
+func TestSilence(t *testing.T) {
 	s, p, client := newPair(t, "")
 	next := watched(t, p, client)
-	up := p.Down()
-	if name := next(); name != "end" {
-		t.Errorf("the watch did not end, the client got %s", name)
+	p.Silence()
+	s.events <- event("ADDED", "lost")
+	seen := make(chan string)
+	go func() { seen <- next() }()
+	if code := post(t, client, p.URL+deployments); code != http.StatusOK { // over a new connection
+		t.Errorf("the client got %d", code)
 	}
-	if code := post(t, client, p.URL+deployments); code != 0 || s.saw("POST "+deployments) {
-		t.Errorf("a request was answered with %d", code)
-	}
-	up()
-	if code := post(t, client, p.URL+deployments); code != http.StatusOK {
-		t.Errorf("afterwards a request was answered with %d", code)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	for name, row := range map[string]struct {
-		fault      Fault
-		retryAfter string
-		body       string
-	}{
-		"too many":             {TooMany, "1", `"reason":"TooManyRequests"`},
-		"retry after":          {RetryAfter(10), "10", `"retryAfterSeconds":10`},
-		"retry after, as text": {RetryAfterText(10), "10", "Too many requests, please try again later.\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, p, client := newPair(t, "")
-			p.Use(func(*Call) Fault { return row.fault })
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := client.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer response.Body.Close()
-			body, err := io.ReadAll(response.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if response.Header.Get("Retry-After") != row.retryAfter || !bytes.Contains(body, []byte(row.body)) {
-				t.Errorf("the answer is %v %s", response.Header, body)
-			}
-		})
+	client.CloseIdleConnections()
+	p.Close()
+	if name := <-seen; name != "end" {
+		t.Errorf("the client got %s over a dead connection", name)
 	}
 }

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Rows D: the API server and its store. Here are D1 to D8: rival writers, failures, calls
+// that hang, and components of the control plane.
+
+package faults
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+func rowsD() []scenario {
+	return []scenario{
+		{row: "D1", title: "another client writes to the Deployment", quick: 2, why: "as C14, and without a resourceVersion", cases: []trialCase{
+			{name: "while the write is under way", run: duringUpdate(func(tr *trial) { tr.annotate("a", "mine") })},
+			{name: "takes the owner away while the write is under way", run: duringUpdate(takeAway)},
+			{name: "unseen by the cache", run: rivalUnseen},
+			{name: "a storm", run: storm},
+		}},
+		{row: "D2", title: "a write is answered with 409, 429, 500, 503 or 401, or its connection is reset", quick: 6, cases: eachWrite(
+			always("409", proxy.Refuse(http.StatusConflict)), always("429", proxy.Refuse(http.StatusTooManyRequests)),
+			always("500", proxy.Refuse(http.StatusInternalServerError)),
+			always("503", proxy.Refuse(http.StatusServiceUnavailable)),
+			always("401", proxy.Refuse(http.StatusUnauthorized)), always("reset", proxy.Cut))},
+		{row: "D3", title: "all requests fail for a while (429, 500, 503, 401, cut): the process keeps running", quick: 2, cases: []trialCase{
+			{name: "429 to all", run: outage(proxy.Refuse(http.StatusTooManyRequests))},
+			{name: "500 to all", run: outage(proxy.Refuse(http.StatusInternalServerError))},
+			{name: "503 to all", run: outage(proxy.Refuse(http.StatusServiceUnavailable))},
+			{name: "401 to all", run: outage(proxy.Refuse(http.StatusUnauthorized))},
+			{name: "connections cut", run: outage(proxy.Cut)},
+		}},
+		{row: "D4", title: "calls that hang delay no other Foo", quick: 1, why: "calls have no timeout, and there are two workers", cases: []trialCase{
+			{name: "not done", run: hangingCalls(proxy.Hang)}, {name: "done", run: hangingCalls(proxy.HangDone)},
+		}},
+		{row: "D5", title: "the API server is killed and restarted, with cold caches", breaksPlane: true, cases: []trialCase{
+			{name: "killed before a write", run: restartedDuringScale(apiServer, proxy.Cut)},
+			{name: "killed after a write", run: restartedAfterScale},
+		}},
+		{row: "D6", title: "etcd is killed, or frozen", breaksPlane: true, cases: []trialCase{
+			{name: "killed before a write", run: restartedDuringScale(etcd, proxy.Cut)},
+			{name: "frozen during a write", run: frozenEtcd},
+		}},
+		{row: "D7", title: "etcd is restored from a backup, so resourceVersions go back", breaksPlane: true, cases: one("restored", restoredEtcd),
+			why: "the informers continue their watches at versions that the store has not reached, and get no events until it has"},
+		{row: "D8", title: "the API server does not support WatchList", quick: 2, cases: throughout(func(r *replica) {
+			r.proxy.Use(isInitialStream, proxy.Refuse(http.StatusUnprocessableEntity))
+		})},
+		{row: "D9", title: "the token is rotated", cases: one("in a file", rotatedToken)},
+		{row: "D10", title: "a permission is revoked and granted again: the process keeps running", cases: lostPermissions()},
+		{row: "D11", title: "a quota is exhausted, and raised", quick: 1, cases: one("and raised", exhaustedQuota)},
+		{row: "D12", title: "an admission policy refuses a Deployment with a long message, and is deleted", quick: 1, cases: []trialCase{
+			{name: "a create", run: refusedByPolicy(creates)}, {name: "an update", run: refusedByPolicy(updates)},
+		}},
+		{row: "D14", title: "other writers have filled a Foo and its Deployment with annotations",
+			quick: 1, cases: one("of annotations", fullObjects), why: "as C14"},
+		{row: "D15", title: "the first streams of all Foos are answered with 503, and the Foos are large: they are never in memory all at once",
+			cases: one("unavailable", interruptedStream),
+			why:   "it lists all objects when their stream fails, and its cache keeps them whole"},
+	}
+}
+
+// D1: somebody acts while a write to Foo a's Deployment is under way.
+func duringUpdate(act func(*trial)) func(*trial) {
+	return func(tr *trial) {
+		r := tr.startExemptWithFoo("a", 1)
+		open := tr.holdNext(r, isUpdate, proxy.Forward, func() { tr.scaleFoo("a", 3) })
+		act(tr)
+		open()
+	}
+}
+
+// D1: the controller does not see the other client's write.
+func rivalUnseen(tr *trial) {
+	r := tr.startExemptWithFoo("a", 1)
+	release := r.proxy.HoldEvents("deployments")
+	defer release()
+	tr.annotate("a", "mine")
+	tr.scaleFoo("a", 3)
+	tr.awaitCall(r, isUpdate, isAnswered)
+	release()
+}
+
+// D1: a hundred writes of another client.
+func storm(tr *trial) {
+	tr.startExemptWithFoo("a", 1)
+	for i := range 100 {
+		tr.patchDeployment("a", annotating(map[string]string{"storm": strconv.Itoa(i)}))
+		if i%20 == 10 {
+			tr.scaleFoo("a", int32(i/20+1))
+		}
+	}
+	tr.protectAnnotations("a", map[string]string{"storm": "99"})
+}
+
+// D2 and D3: for a while, no request succeeds.
+func outage(fault proxy.Fault) func(*trial) {
+	return func(tr *trial) {
+		r := tr.start()
+		tr.createFoo("a", "a", 1)
+		tr.settledFoo("b", "b", 1)
+		end := r.proxy.Use(all, fault)
+		r.proxy.EndWatches("")
+		tr.scaleFoo("a", 3)
+		tr.scaleDeployment("b", 4)
+		tr.createFoo("c", "c", 1)
+		tr.pause(3 * quiet)
+		tr.mustRun(r)
+		end()
+	}
+}
+
+// D4: calls that are never answered do not delay other Foos.
+func hangingCalls(fault proxy.Fault) func(*trial) {
+	return func(tr *trial) {
+		r := tr.start(tr.flagsOfOurs("-request-timeout=2s")...)
+		end := r.proxy.Use(both(isCreate, isAbout("stuck-")), fault)
+		tr.createFoo("stuck-1", "stuck-1", 1)
+		tr.createFoo("stuck-2", "stuck-2", 1)
+		tr.awaitCall(r, hasFault)
+		tr.phase = "two calls hang, and a third Foo is delayed"
+		tr.createFoo("free", "free", 1)
+		tr.awaitDeployment("exists", "free", func(*appsv1.Deployment) error { return nil })
+		tr.phase = ""
+		end()
+	}
+}
+
+// D5 and D6: a component is killed and restarted while the controller scales a Deployment.
+// That write is its only one, so no status changes between the two recordings.
+func restartedDuringScale(component string, then proxy.Fault) func(*trial) {
+	return func(tr *trial) {
+		r := tr.startWithFoo("a", 1)
+		open := tr.holdNext(r, isUpdate, then, func() { tr.scaleFoo("a", 3) })
+		tr.restart(func() {}, component)
+		open()
+	}
+}
+
+// D5: the write is done before the API server is killed, and not answered.
+func restartedAfterScale(tr *trial) {
+	r := tr.startWithFoo("a", 1)
+	release := make(chan struct{})
+	restarted := sync.OnceFunc(func() { close(release) })
+	defer restarted()
+	r.proxy.Use(first(1, isUpdate), proxy.After("API server killed", func() { <-release }))
+	tr.scaleFoo("a", 3)
+	tr.awaitCall(r, isUpdate, isAnswered)
+	tr.restart(func() {}, apiServer)
+	restarted()
+}
+
+// D6: etcd is frozen during a write.
+func frozenEtcd(tr *trial) {
+	store := tr.plane.components[etcd]
+	defer store.signal(syscall.SIGCONT)
+	r := tr.startWithFoo("a", 1)
+	open := tr.holdNext(r, isUpdate, proxy.LoseReply, func() { tr.scaleFoo("a", 3) })
+	store.signal(syscall.SIGSTOP)
+	open()
+	tr.pause(3 * quiet)
+	store.signal(syscall.SIGCONT)
+}
+
+const (
+	// lostChanges is the least number of versions that a restore goes back: more than the
+	// cluster makes again while the trial is judged.
+	lostChanges = 1000
+	// maxWritesAfterRestore is more than a controller needs to converge after the restore.
+	maxWritesAfterRestore = 200
+)
+
+// D7: all other components are restarted with etcd, as the procedure for a restore says; the
+// controller keeps running. The API server answers watches with 429 while it fills its
+// caches. The proxy does so a little longer, so that every watch is continued at an old
+// version and none is begun without one by chance.
+func restoredEtcd(tr *trial) {
+	backup, live := filepath.Join(tr.plane.data, "backup"), filepath.Join(tr.plane.data, "etcd")
+	r := tr.start("-v=4")
+	tr.createFoo("a", "a", 1)
+	tr.settledFoo("b", "b", 1)
+	tr.restart(func() { tr.must(os.CopyFS(backup, os.DirFS(live))) }, etcd, apiServer)
+	tr.scaleFoo("a", 3)
+	tr.scaleFoo("b", 2)
+	tr.settledFoo("c", "c", 1)
+	tr.makeChanges(lostChanges)
+	warm := r.proxy.Use((*proxy.Call).IsWatch, proxy.Refuse(http.StatusTooManyRequests))
+	tr.restart(func() {
+		tr.must(os.RemoveAll(live))
+		tr.must(os.Rename(backup, live))
+	}, allComponents()...)
+	warm()
+	tr.phase = "after the restore"
+	tr.stableAndQuiet()
+	tr.scaleFoo("a", 2)
+	tr.createFoo("d", "d", 1)
+	tr.stableAndQuiet()
+	if writes := len(r.made(isWork)); writes > maxWritesAfterRestore {
+		tr.failf("it made %d writes for four Foos", writes)
+	}
+}
+
+// makeChanges makes a number of changes in the cluster.
+func (tr *trial) makeChanges(changes int) {
+	maps := tr.cluster.kube.CoreV1().ConfigMaps(tr.ns)
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "age"}}
+	config, err := maps.Create(tr.ctx, config, metav1.CreateOptions{})
+	for i := 0; i < changes && err == nil; i++ {
+		config.Data = map[string]string{"age": strconv.Itoa(i)}
+		config, err = maps.Update(tr.ctx, config, metav1.UpdateOptions{})
+	}
+	tr.must(err)
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Rows G7 to G14: long names, adoption, denials by webhooks, and fights.
+
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/faults/proxy"
+)
+
+func rowsG7() []scenario {
+	const failed, outage = samplev1alpha1.ReasonDeploymentFailed, samplev1alpha1.ReasonProgressing
+	createB, scaleOne := func(tr *trial) { tr.createFoo("b", "b", 1) }, func(tr *trial) { tr.scaleDeployment("one", 5) }
+	renameA := func(tr *trial) { tr.renameDeployment("a", "two") }
+	byWebhook, notFound := proxy.Denied(http.StatusConflict), proxy.Denied(http.StatusNotFound)
+	lostRace := proxy.Refuse(http.StatusConflict)
+	forbidden, internal := proxy.Refuse(http.StatusForbidden), proxy.Refuse(http.StatusInternalServerError)
+	return []scenario{
+		{row: "G7", title: "an adopted Deployment has a very long selector",
+			quick: 1, cases: one("of 6,000 characters", longSelector), oursOnly: noAdoption},
+		{row: "G7", title: "the owner of a Deployment has a very long kind and name", quick: 1, cases: one("of 40,000 characters", longOwner)},
+		{row: "G8", title: "a Deployment that was handed over once is taken away: it is not adopted again", quick: 2, oursOnly: noAdoption, cases: []trialCase{
+			{name: "the owner is taken away", run: adoptedOnce(takeAway)},
+			{name: "an orphan, and a Foo of the same name", run: adoptedOnce(func(tr *trial) {
+				tr.orphan()
+				tr.createFoo("a", "a", 1)
+			})},
+		}},
+		{row: "G9", title: "an outage and a refusal in turn: each is reported once", quick: 1, cases: []trialCase{
+			{name: "a refusal first", run: inTurn(forbidden, internal)},
+			{name: "an outage first", run: inTurn(internal, forbidden)},
+		}},
+		{row: "G12", title: "a webhook denies a write with the code 409 or 404, or the reason Conflict: the Foo reports it within seconds, and the write is not repeated all the time",
+			quick: 2, cases: []trialCase{
+				{name: "a create, 409", run: denied(byWebhook, isCreate, createB, "b", failed, proxy.DenialText)},
+				{name: "an update, 404", run: denied(notFound, isUpdate, scaleOne, "a", failed, proxy.DenialText)},
+				{name: "a create, reason Conflict", run: denied(lostRace, isCreate, createB, "b", outage, "not be created yet")},
+				{name: "an update, reason Conflict", run: denied(lostRace, isUpdate, scaleOne, "a", outage, "not be updated yet")},
+				{name: "a delete, 409", needs: "rename", run: denied(byWebhook, isDelete, renameA, "a", failed, proxy.DenialText)},
+			}},
+		{row: "G13", title: "somebody changes the Deployment back after each repair: few repairs, one Warning, and the Foo says who it is",
+			cases: one("the replicas", changedBack),
+			why:   "each event of the Deployment adds the Foo's key to the queue at once"},
+		{row: "G13", title: "two controllers with different images have one Foo", cases: one("for a while", twoImages), oursOnly: noImage},
+		{row: "G14", title: "an admission policy changes a Deployment only when it is created: one update repairs it",
+			quick: 1, cases: one("the replicas", mutatedOnCreate)},
+	}
+}
+
+// G7: the selector of an adopted Deployment is longer than a status may hold, and a part of
+// it would select other Pods.
+func longSelector(tr *trial) {
+	values := []string{"nginx"}
+	for i := range 100 {
+		values = append(values, fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 56)))
+	}
+	tr.start()
+	tr.adopt(func(d *appsv1.Deployment) {
+		d.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values},
+		}}
+	})
+	if foo := tr.foo("a"); foo.Status.Selector != "" {
+		tr.failf("status.selector has %d characters", len(foo.Status.Selector))
+	}
+	tr.scaleFoo("a", 3)
+}
+
+// adopt creates a Deployment that asks for adoption, and the Foo that adopts it.
+func (tr *trial) adopt(options ...func(*appsv1.Deployment)) {
+	asking := func(d *appsv1.Deployment) {
+		d.Annotations = map[string]string{samplev1alpha1.AnnotationAdoptBy: "a"}
+	}
+	tr.createDeployment("a", append(options, asking)...)
+	tr.settledFoo("a", "a", 2)
+}
+
+// G7: the kind and name of the owner are longer than any message. The API server validates
+// neither.
+func longOwner(tr *trial) {
+	const long = 40_000
+	tr.startExempt()
+	tr.protect(tr.createDeployment("a",
+		ownedBy(strings.Repeat("n", long), foreignUID, "faults.example.com/v1", strings.Repeat("K", long))))
+	tr.createFoo("a", "a", 3)
+	tr.stableAndQuiet()
+	tr.mustSay("a", `Deployment "a"`)
+}
+
+// G8: the update that adopts a Deployment removes the annotation that asked for it.
+func adoptedOnce(change func(*trial)) func(*trial) {
+	return func(tr *trial) {
+		r := tr.start()
+		tr.adopt()
+		change(tr)
+		tr.stableAndQuiet()
+		for _, call := range r.made(isUpdate, succeeded) {
+			var d appsv1.Deployment
+			tr.must(json.Unmarshal(call.Answer, &d))
+			if metav1.GetControllerOf(&d) != nil && d.Annotations[samplev1alpha1.AnnotationAdoptBy] != "" {
+				tr.failf("it adopted the Deployment and left the annotation that asked for it")
+			}
+		}
+	}
+}
+
+// G9: the same write fails by an outage and a refusal in turn.
+func inTurn(faults ...proxy.Fault) func(*trial) {
+	return func(tr *trial) {
+		tr.timeout = backoffTimeout
+		r := tr.start()
+		var attempts atomic.Int32
+		end := r.proxy.Use(isCreate, func(x *proxy.Exchange) { faults[int(attempts.Add(1)-1)%len(faults)](x) })
+		tr.createFoo("a", "a", 1)
+		tr.awaitCalls(r, 5, isCreate)
+		tr.mustReportOnce(r)
+		end()
+		tr.scaleFoo("a", 2) // the new spec ends the back-off
+	}
+}
+
+// mustReportOnce fails if a controller reported more than two changes: that a write failed,
+// and then the final reason.
+func (tr *trial) mustReportOnce(r *replica) {
+	events, reasons := 0, []string{""}
+	for _, call := range r.made(isWrite, succeeded) {
+		if call.Resource == "events" {
+			events++
+		}
+		if call.Subresource != "status" {
+			continue
+		}
+		var foo samplev1alpha1.Foo
+		tr.must(json.Unmarshal(call.Answer, &foo))
+		now := ""
+		if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
+			now = ready.Reason
+		}
+		if now != reasons[len(reasons)-1] {
+			reasons = append(reasons, now)
+		}
+	}
+	if events > 2 || len(reasons) > 3 {
+		tr.failf("an outage and a refusal in turn caused %d events, and the reasons %v", events, reasons[1:])
+	}
+}
+
+// G12: an admission webhook denies a write until it is asked to stop. It chooses the code of
+// its answer, and may choose one that the API server itself answers to a client that lost a
+// race. The Foo must report the reason, in words that contain said.
+func denied(fault proxy.Fault, is selector, act func(*trial), foo, reason, said string) func(*trial) {
+	return func(tr *trial) {
+		r := tr.startWithFoo("one", 1)
+		end := r.proxy.Use(is, fault)
+		tr.whileRefused(foo, reason, func() {
+			act(tr)
+			tr.awaitReported(foo, said)
+		}, end)
+	}
+}
+
+const (
+	// fightTime is how long the opponent goes on.
+	fightTime = 20 * time.Second
+	// maxRepairs bounds the repairs meanwhile: some at once, the rest with pauses that double.
+	maxRepairs = 10
+)
+
+// G13: an opponent sets the replicas back as soon as they are repaired.
+func changedBack(tr *trial) {
+	r := tr.startWithFoo("a", 1)
+	began := time.Now()
+	tr.oppose("a", 3)
+	tr.mustNotFight(r, began)
+	tr.mustBeStalled("a", somebody)
+	tr.timeout = 2 * waitTimeout // the next repair has to last a minute
+}
+
+// oppose sets the replicas of a Deployment again and again, each time as soon as they
+// differ.
+func (tr *trial) oppose(deployment string, replicas int32) {
+	watcher, err := tr.deployments().Watch(tr.ctx, metav1.SingleObject(metav1.ObjectMeta{Name: deployment}))
+	tr.must(err)
+	defer watcher.Stop()
+	over := time.After(fightTime)
+	for {
+		select {
+		case event, open := <-watcher.ResultChan():
+			if !open {
+				tr.failf("the watch of Deployment %s has ended", deployment)
+			}
+			if d, ok := event.Object.(*appsv1.Deployment); ok && *d.Spec.Replicas != replicas {
+				tr.scaleDeployment(deployment, replicas)
+			}
+		case <-over:
+			return
+		case <-tr.ctx.Done():
+			tr.must(tr.ctx.Err())
+		}
+	}
+}
+
+// mustNotFight fails if a controller repaired a Deployment too often, or reported that more
+// than once.
+func (tr *trial) mustNotFight(r *replica, began time.Time) {
+	repairs, warnings := len(r.made(since(began), isUpdate, succeeded)), len(r.made(since(began), isWarning))
+	if repairs > maxRepairs || warnings > 1 {
+		tr.failf("somebody changed the Deployment back for %v: there were %d repairs and %d Warnings",
+			fightTime, repairs, warnings)
+	}
+}
+
+// mustBeStalled fails unless a Foo reports that it needs somebody else, and in whose name.
+func (tr *trial) mustBeStalled(foo, manager string) {
+	if !tr.subject.conditions {
+		return
+	}
+	found := tr.foo(foo)
+	if !meta.IsStatusConditionTrue(found.Status.Conditions, "Stalled") {
+		tr.failf("Foo %s is not stalled: %+v", foo, found.Status.Conditions)
+	}
+	tr.must(tr.checkReady(found, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed))
+	tr.mustSay(foo, fmt.Sprintf("is changed back after each repair, last by %q", manager))
+}
+
+// G13: two controllers with different images have the same Foo. Each takes the other for
+// somebody who undoes its repairs.
+func twoImages(tr *trial) {
+	r := tr.startExemptWithFoo("a", 1)
+	began := time.Now()
+	other := tr.startExempt("-image=nginx:other")
+	tr.pause(fightTime)
+	tr.mustNotFight(r, began)
+	tr.mustNotFight(other, began)
+	tr.mustBeStalled("a", "sample-controller")
+	if writes := len(r.made(isWork)) + len(other.made(isWork)); writes > 6*maxRepairs {
+		tr.failf("two controllers made %d writes for one Foo", writes)
+	}
+	other.close()
+	tr.timeout = 2 * waitTimeout // the next repair has to last a minute
+}
+
+// G14: such a policy says nothing about updates, so one of them repairs the Deployment.
+func mutatedOnCreate(tr *trial) {
+	r := tr.start()
+	tr.mutate(capping(), creates)
+	tr.createFoo("a", "a", 5)
+	tr.stableAndQuiet()
+	if updates := r.made(isUpdate, succeeded); len(updates) != 1 {
+		tr.failf("it repaired the Deployment by %d updates", len(updates))
+	}
+}
