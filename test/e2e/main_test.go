@@ -49,7 +49,7 @@ func testAgainstCluster(m *testing.M) (int, error) {
 	if cluster, err = connect(ctx, folder); err != nil {
 		return 1, err
 	}
-	defer exitOnSignal(cancel, folder)()
+	exitOnSignal(cancel, folder)
 	code, err := 1, cluster.prepare(ctx)
 	if err == nil {
 		code = m.Run()
@@ -77,14 +77,11 @@ func (c *testCluster) prepare(ctx context.Context) error {
 }
 
 // exitOnSignal makes a signal end the run early, after the tests' objects are removed.
-// The returned function restores the signals.
-func exitOnSignal(cancel context.CancelFunc, folder string) func() {
+func exitOnSignal(cancel context.CancelFunc, folder string) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		if _, ok := <-signals; !ok {
-			return
-		}
+		<-signals
 		fmt.Fprintln(os.Stderr, "e2e: interrupted: removing the tests' objects")
 		cancel() // ends the controllers
 		if err := cluster.tidyUp(); err != nil {
@@ -93,10 +90,6 @@ func exitOnSignal(cancel context.CancelFunc, folder string) func() {
 		os.RemoveAll(folder)
 		os.Exit(130)
 	}()
-	return func() {
-		signal.Stop(signals)
-		close(signals)
-	}
 }
 
 // forgetResult stops the go command from caching the result. It can't know that the tests
