@@ -19,9 +19,6 @@ unexport KUBECONFIG
 
 # Passed to each go test, for example -v.
 export GO_TEST_FLAGS ?=
-# How long each fuzz target runs: a number of inputs, as in 5000x, or a duration. Go
-# before 1.27 may report the end of a duration as a failure (go.dev/issue/75804).
-export FUZZ_TIME ?= 5000x
 # The name of the image, with the registry unless it is Docker's. It may end with a tag that
 # others chose, so that neither make nor the shell may take it for code: recipes take it from
 # the environment.
@@ -73,7 +70,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 test: fmt-check tidy-check shellcheck verify-codegen test-unit build test-policy vet lint ## Run the checks for each change: format, vet, lint, generated code, admission policy, unit tests, and those on a cluster
 
 .PHONY: test-all
-test-all: test fuzz ## Run make test and all other checks
+test-all: test ## Run make test and all other checks
 
 .PHONY: fmt-check
 fmt-check: ## Check that the Go code is formatted
@@ -98,10 +95,6 @@ test-unit: ## Run the unit tests, with the race detector where there is a C comp
 .PHONY: test-policy
 test-policy: ## Test the admission policy against what the controller writes, and what it must not write
 	$(check) policy
-
-.PHONY: fuzz
-fuzz: ## Fuzz syncing, trimming and the CRD, each for FUZZ_TIME (5000x: a number of inputs; 10m: a duration)
-	$(check) fuzz
 
 .PHONY: vet
 vet: ## Run go vet in each module

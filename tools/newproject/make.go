@@ -110,14 +110,11 @@ func (m *maker) write(context.Context) error {
 // if not for its names.
 var errTaken = errors.New("a name of the project has another meaning in this code or in generated code: choose another kind, plural or group, or add a word")
 
-// compile compiles the modules that import the generated code, with their tests.
+// compile compiles the root module, which imports the generated code, with its tests.
 func (m *maker) compile(ctx context.Context) error {
-	for _, folder := range []string{".", "test/fuzz"} {
-		// go list compiles without linking. go vet would also analyze all imported
-		// packages.
-		if err := m.run(ctx, folder, "go", "list", "-export", "-test", "-f=", "./..."); err != nil {
-			return fmt.Errorf("%w\n%w", err, errTaken)
-		}
+	// go list compiles without linking. go vet would also analyze all imported packages.
+	if err := m.run(ctx, ".", "go", "list", "-export", "-test", "-f=", "./..."); err != nil {
+		return fmt.Errorf("%w\n%w", err, errTaken)
 	}
 	return nil
 }

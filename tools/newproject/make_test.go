@@ -41,10 +41,8 @@ func newSource(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{t, filepath.Join(base, "source"), filepath.Join(base, "a project")}
-	module := "module " + sample.Module
 	for name, text := range map[string]string{
-		"go.mod": module + "\n\ngo 1.26.0\n", "main.go": "package main\n\nfunc main() {}\n",
-		"test/fuzz/go.mod": module + "/test/fuzz\n\ngo 1.26.0\n", "test/fuzz/doc.go": "package fuzz\n",
+		"go.mod": "module " + sample.Module + "\n\ngo 1.26.0\n", "main.go": "package main\n\nfunc main() {}\n",
 		"hack/update-codegen.sh": "#!/usr/bin/env bash\necho generated >generated\n",
 		"both.txt":               lines, "deleted.txt": "old\n", "foo.txt": "one\n", "before.txt": strings.Repeat("a long text about a Foo\n", 9),
 	} {
@@ -130,7 +128,7 @@ func TestMake(t *testing.T) {
 		}
 	}
 	f.expectBeside("a project, source")
-	want := ".newproject.json README.md before.txt both.txt deleted.txt generated go.mod hack/update-codegen.sh main.go test/fuzz/doc.go test/fuzz/go.mod widget.txt"
+	want := ".newproject.json README.md before.txt both.txt deleted.txt generated go.mod hack/update-codegen.sh main.go widget.txt"
 	if got := f.git(f.project, "ls-files"); got != strings.ReplaceAll(want, " ", "\n") {
 		t.Errorf("the project has\n%s", got)
 	}
@@ -167,7 +165,7 @@ func TestFailureLeavesNothingBehind(t *testing.T) {
 		"a generator that fails":      {"hack/update-codegen.sh", script + "echo 'it is broken' >&2; touch half; exit 3\n", "", "it is broken"},
 		"a module that does not tidy": {"hack/update-codegen.sh", script + "echo rubbish >go.mod\n", "", "go mod tidy"},
 		"code that does not compile":  {"other.go", "package main\n\nvar x int = \"\"\n", "", "choose another kind"},
-		"tests that do not compile":   {"test/fuzz/a_test.go", "package fuzz\n\nvar x int = \"\"\n", "", "go list -export"},
+		"tests that do not compile":   {"a_test.go", "package main\n\nvar x int = \"\"\n", "", "go list -export"},
 		"an old name":                 {"new.txt", "kubernetes/sample-controller\n", "", "new.txt:1: "},
 		"two files of one path":       {"foos.txt", "", "-kind=Sheep -plural=sheep -module=github.com/acme/farm", "two files would have the path"},
 		"an interrupt":                {"x", "", "", "context canceled"},

@@ -28,7 +28,7 @@ var leftOut = []string{
 	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
 	"test/bench", "docs/benchmarks*", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
-	"test/simulation/explore", "explore_test.go", "docs/verification.md", "docs/state-graph.svg",
+	"test/fuzz", "hack/fuzz.sh", "fuzz_test.go", "testdata", "test/simulation/explore", "explore_test.go", "docs/verification.md", "docs/state-graph.svg",
 	"hack/codegen/*_test.go", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
 }
 
@@ -38,7 +38,8 @@ var extras = []string{
 	"devcluster", "test/e2e", "test/oracle", "test/testcluster", "hack/e2e.sh", "hack/flakes.sh",
 	"test/simulation", "simulation_test.go",
 	"hack/skew.sh", "hack/targets.mk",
-	"test/waiters", "test/chart", "artifacts/chart", "hack/update-chart.sh",
+	"test/waiters", "artifacts/monitoring/*_test.go", "artifacts/monitoring/targets.mk",
+	"test/chart", "artifacts/chart", "hack/update-chart.sh",
 }
 
 // made are the files that hack/update-codegen.sh generates.
@@ -205,6 +206,7 @@ var (
 	namedPath  = regexp.MustCompile("(?:`|(?:^|[\\s=(])(?:[a-z]+/))[A-Za-z0-9_.*/-]+|\\]\\(([^)#]+)")
 	// A test in a list of a table, with its folder, and one in parentheses.
 	namedTest = regexp.MustCompile("(?:[,;] |(\\| ))(?:(?:e2e|internal/\\w+|pkg/apis|test/\\w+) )?`((?:Test|Fuzz|check)[A-Z]\\w*)`|() \\(`((?:Test|Fuzz|check)[A-Z]\\w*)`\\)")
+	aboutTest = regexp.MustCompile("^\\| `((?:Test|Fuzz|check)[A-Z]\\w*)`")
 	faultRow  = regexp.MustCompile(`(?:; |(\| ))faults [A-G][0-9]+(?:, [A-G][0-9]+)*`)
 )
 
@@ -228,6 +230,9 @@ func (o omission) has(file treeFile) bool {
 func (o omission) document(file treeFile) []byte {
 	var out strings.Builder
 	for _, block := range blocksOf(string(file.data)) {
+		if test := aboutTest.FindStringSubmatch(block); test != nil && !o.tests[test[1]] {
+			continue
+		}
 		if strings.HasPrefix(block, "| ") {
 			block = o.row(block)
 		}

@@ -11,6 +11,5 @@
 // artifacts/crd.
 //
 // The CustomResourceDefinition needs Kubernetes 1.34 or newer. That is the oldest release
-// that the end-to-end tests run on, and the one that test/fuzz compiles the definition's
-// rules for.
+// that the definition's tests run on.
 package v1alpha1
