@@ -83,15 +83,16 @@ func findRoot(folder string) (string, error) {
 	}
 }
 
-// readTree reads the files of this project that git tracks.
-func readTree(ctx context.Context, root string) ([]treeFile, error) {
+// readTree reads the files of this project that git tracks, or, if it is no clone, does not
+// ignore.
+func readTree(ctx context.Context, root string) (files []treeFile, err error) {
 	arguments := []string{"ls-files", "-z"}
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil { // unpacked, perhaps within another clone
 		repository, err := os.MkdirTemp("", "newproject-")
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(repository)
+		defer func() { err = errors.Join(err, os.RemoveAll(repository)) }()
 		if _, err := git(ctx, repository, "init", "--quiet", "--bare"); err != nil {
 			return nil, err
 		}
@@ -103,7 +104,6 @@ func readTree(ctx context.Context, root string) ([]treeFile, error) {
 	}
 	names := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 	slices.Sort(names)
-	var files []treeFile
 	for _, name := range slices.Compact(names) {
 		full := filepath.Join(root, filepath.FromSlash(name))
 		info, err := os.Lstat(full)

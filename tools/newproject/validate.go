@@ -77,7 +77,7 @@ var domain = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*\.[a-z0-9.-]*[a-z0-9-]$`)
 
 // checkModulePath returns an error if the go command would not accept the path for a module
 // that others can fetch.
-func checkModulePath(ctx context.Context, path string) error {
+func checkModulePath(ctx context.Context, path string) (err error) {
 	if first, _, _ := strings.Cut(path, "/"); !domain.MatchString(first) {
 		return fmt.Errorf("its first element, %q, is not a domain: lower-case letters, digits, dashes and at least one dot", first)
 	}
@@ -88,7 +88,7 @@ func checkModulePath(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	command := exec.CommandContext(ctx, "go", "mod", "init", path)
 	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off")
 	if out, err := command.CombinedOutput(); err != nil {
