@@ -47,7 +47,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	callCtx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	updated, err := s.api.writeStatus(callCtx, after)
+	updated, err := s.writeStatus(callCtx, after)
 	if failure.IsNotFound(err, s.Resource()) {
 		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
 			return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, s.crdMismatch.NoSubresource())

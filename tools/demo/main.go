@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"example.com/sample-controller/internal/plan"
@@ -91,13 +92,13 @@ func becomeCluster(args []string) error {
 // same flags. The audit log has the bodies of writes to Foos, to what they own, and to what
 // Deployments own.
 func clusterCommand(devcluster, self, dataDir string, args []string) []string {
-	bodies := "replicasets.apps,pods"
+	bodies := []string{"replicasets.apps", "pods"}
 	for _, kind := range plan.Kinds("") {
-		bodies += "," + kind.Resource.GroupResource().String()
+		bodies = append(bodies, kind.Resource.GroupResource().String())
 		for _, child := range kind.Children {
-			bodies += "," + child.Resource.GroupResource().String()
+			bodies = append(bodies, child.Resource.GroupResource().String())
 		}
 	}
-	cluster := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", bodies}
+	cluster := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", strings.Join(bodies, ",")}
 	return slices.Concat(cluster, []string{"--", self, inClusterCommand, dataDir}, args)
 }

@@ -230,7 +230,7 @@ func (o omission) has(file treeFile) bool {
 func (o omission) document(file treeFile) []byte {
 	var out strings.Builder
 	for _, block := range blocksOf(string(file.data)) {
-		if test := aboutTest.FindStringSubmatch(block); test != nil && !o.tests[test[1]] {
+		if test := aboutTest.FindStringSubmatch(block); len(test) > 1 && !o.tests[test[1]] {
 			continue
 		}
 		if strings.HasPrefix(block, "| ") {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -58,18 +59,13 @@ func (c *Call) Succeeded() bool { return c.Code >= 200 && c.Code < 300 }
 // Short returns the method and the object (resource, name, subresource), which do not differ
 // from run to run.
 func (c *Call) Short() string {
-	short := c.Method + " " + c.Resource
-	for _, part := range []string{c.Name, c.Subresource} {
-		if part != "" {
-			short += "/" + part
-		}
-	}
-	return short
+	return c.Method + " " + path.Join(c.Resource, c.Name, c.Subresource)
 }
 
 // String returns the request in one line.
 func (c *Call) String() string {
-	line := fmt.Sprintf("%s %-6s %s", c.Began.Format("15:04:05.000"), c.Method, c.Path)
+	var line strings.Builder
+	fmt.Fprintf(&line, "%s %-6s %s", c.Began.Format("15:04:05.000"), c.Method, c.Path)
 	for _, part := range []struct {
 		shown bool
 		text  string
@@ -80,10 +76,10 @@ func (c *Call) String() string {
 		{c.Fault != "", "  ! " + c.Fault},
 	} {
 		if part.shown {
-			line += part.text
+			line.WriteString(part.text)
 		}
 	}
-	return line
+	return line.String()
 }
 
 // newCall parses a request's URL and headers.

@@ -31,7 +31,7 @@ type server struct{ r *runner }
 // Do answers a call.
 func (s server) Do(sent *wire.Request) (runtime.Object, error) {
 	if sent.Kind == nil {
-		panic(footest.UnknownResource(sent.Resource, s.r.World.Name))
+		panic(footest.UnknownResource(sent.Resource, s.r.Name))
 	}
 	r := sent.Request
 	if r.Verb == "patch" {
