@@ -150,7 +150,7 @@ func TestAControllerThatStopsIsNotReady(t *testing.T) {
 	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]shutdown failed")
 	p.expectHealth(t, "/healthz", http.StatusOK)
 	open()
-	p.stop(t)
+	p.expectStop(t) // a second signal would end it at once
 }
 
 // behindProxy returns a kubeconfig that leads to the API server through a proxy, which

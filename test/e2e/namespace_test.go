@@ -210,17 +210,29 @@ func startProcess(t *testing.T, command *exec.Cmd) *process {
 // stop sends SIGTERM, and checks that the program exits in time with code 0.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
-	p.end(t, syscall.SIGTERM)
+	footest.Must(t, p.Signal(syscall.SIGTERM))
+	p.expectStop(t)
+}
+
+// expectStop waits for the end of a program that stops.
+func (p *process) expectStop(t *testing.T) {
+	t.Helper()
+	p.awaitEnd(t)
 	if code := p.State().ExitCode(); code != 0 {
 		t.Errorf("After SIGTERM the exit code is %d, want 0", code)
 	}
 }
 
-// end sends a signal and waits for the end of the program. It kills a program that does
-// not end in time.
+// end sends a signal and waits for the end of the program.
 func (p *process) end(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	footest.Must(t, p.Signal(signal))
+	p.awaitEnd(t)
+}
+
+// awaitEnd waits for the end of the program. It kills one that does not end in time.
+func (p *process) awaitEnd(t *testing.T) {
+	t.Helper()
 	if !p.Wait(stopTime) {
 		p.Kill()
 		t.Errorf("The program did not end within %v of the signal", stopTime)
