@@ -17,6 +17,7 @@ import (
 
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/tools/preview"
 )
 
@@ -69,7 +70,7 @@ func (c *Cluster) DryRunStatus(ctx context.Context, kind *plan.OwnerKind, owner 
 	}
 	options := &metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller}
 	err = client.Put().Namespace(owner.GetNamespace()).Resource(kind.Resource.Resource).Name(owner.GetName()).SubResource("status").
-		VersionedParams(options, scheme.ParameterCodec).Body(owner).Do(ctx).Error()
+		VersionedParams(options, fooscheme.ParameterCodec).Body(owner).Do(ctx).Error()
 	return c.dryRunError(ctx, err, "update", kind.Resource, "status", owner.GetNamespace())
 }
 
@@ -86,7 +87,7 @@ func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner p
 	}
 	stored := plan.CopyOf(owner)
 	err = request.Namespace(owner.GetNamespace()).Resource(kind.Resource.Resource).
-		VersionedParams(&metav1.UpdateOptions{DryRun: dryRun}, scheme.ParameterCodec).Body(owner).Do(ctx).Into(stored)
+		VersionedParams(&metav1.UpdateOptions{DryRun: dryRun}, fooscheme.ParameterCodec).Body(owner).Do(ctx).Into(stored)
 	return stored, c.dryRunError(ctx, err, verb, kind.Resource, "", owner.GetNamespace())
 }
 
