@@ -294,7 +294,8 @@ type manifest struct {
 	Path, Value string
 }
 
-// apply creates the objects of a template. withdraw deletes them.
+// apply creates the objects of a template. withdraw deletes them. kubectl takes a comma in the
+// name of a file for the end of it, so cases that call it have none in theirs.
 func (tr *trial) apply(name string, m manifest) {
 	layout, err := template.ParseFiles(filepath.Join("testdata", name))
 	tr.must(err)

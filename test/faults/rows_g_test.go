@@ -43,8 +43,8 @@ func rowsG() []scenario {
 			}},
 		{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo reports what differs, and the controller does not write again",
 			quick: 3, cases: []trialCase{
-				{name: "the replicas, and then the Foo is changed", run: cappedByPolicy(changeFoo)},
-				{name: "the replicas, and then the Deployment is changed", run: cappedByPolicy(changeDeployment)},
+				{name: "the replicas before the Foo is changed", run: cappedByPolicy(changeFoo)},
+				{name: "the replicas before the Deployment is changed", run: cappedByPolicy(changeDeployment)},
 				{name: "the image", run: mirroredByPolicy},
 			},
 			why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which is a change and causes the next sync of the Foo: an endless loop, as fast as the client's rate limit allows"},
