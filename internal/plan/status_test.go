@@ -152,3 +152,14 @@ func trimmedCopy[T interface{ DeepCopy() T }](t *testing.T, object T) T {
 	footest.Must(t, err)
 	return trimmed.(T)
 }
+
+// A condition whose time could not be decoded has none, but the API server requires one.
+func TestEveryConditionHasATime(t *testing.T) {
+	before := footest.Settled("a")
+	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
+	before.Conditions[0].LastTransitionTime = metav1.Time{}
+	after := Foos(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, footest.Now)
+	for _, condition := range *after.GetConditions() {
+		footest.ExpectEqual(t, "the time of "+condition.Type, footest.Now, condition.LastTransitionTime)
+	}
+}
