@@ -6,18 +6,18 @@ package main
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
+	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -29,143 +29,24 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/footest"
 )
 
-// fixture is a Controller on fake clientsets. Running informers fill its caches, as in
-// production.
-type fixture struct {
-	*Controller
-	ctx context.Context
-	// primary is the row of footest.Primary, and allKinds is the whole table.
-	primary    *childAPI
-	allKinds   []*childAPI
-	kubeClient *kubefake.Clientset
-	fooClient  *foofake.Clientset
-	api        footest.FakeAPI
-	events     chan string
-	// handlersSynced are done when the handlers have got all objects of the first list.
-	handlersSynced []cache.DoneChecker
-	// panics is true in a test whose syncs may panic.
-	panics bool
-	// cached holds each object of the caches with a copy from before the test.
-	cached map[runtime.Object]runtime.Object
-}
-
-// newFixture makes a Controller whose API server has the given Foos and children,
-// starts its informers and waits until they are idle. It does not start workers. Call it
-// in a testing/synctest bubble, where a test knows when all goroutines are idle.
-func newFixture(t *testing.T, world ...runtime.Object) *fixture {
-	t.Helper()
-	return newFixtureWith(t, func(*fixture) {}, world...)
-}
-
-// newFixtureWith does the same as newFixture, and calls prepare before the informers use
-// the clientsets.
-func newFixtureWith(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
-	t.Helper()
-	f := newFixtureInRealTime(t, prepare, world...)
-	synctest.Wait() // the watches are open
-	f.kubeClient.ClearActions()
-	f.fooClient.ClearActions()
-	return f
-}
-
-// fakeFooClient returns a clientset with some Foos. It adds them by their resource
-// instead of passing them to NewClientset, which guesses the plural of a kind: boxs,
-// keies.
-func fakeFooClient(t *testing.T, foos ...runtime.Object) *foofake.Clientset {
-	t.Helper()
-	client := foofake.NewSimpleClientset()
-	for _, foo := range foos {
-		footest.Must(t, client.Tracker().Create(footest.OwnerOf(foo.(footest.Object)).Resource, foo, footest.Namespace))
-	}
-	return client
-}
-
-// newFixtureInRealTime does the same as newFixtureWith, for tests that use the network
-// and so can't run in a bubble.
-func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
-	t.Helper()
-	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
-	var foos, others []runtime.Object
-	for _, object := range world {
-		if footest.IsOwner(object) {
-			foos = append(foos, object)
-		} else {
-			others = append(others, object)
-		}
-	}
-	recorder := record.NewFakeRecorder(100)
-	f := &fixture{
-		ctx:        ctx,
-		kubeClient: kubefake.NewClientset(others...),
-		fooClient:  fakeFooClient(t, foos...),
-		events:     recorder.Events,
-		cached:     map[runtime.Object]runtime.Object{},
-	}
-	f.api.Serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
-	f.api.Serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
-	prepare(f)
-	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
-	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
-	owner := footest.FooOwner
-	if len(foos) > 0 {
-		owner = footest.OwnerOf(foos[0].(footest.Object))
-	}
-	controller, err := NewController(Config{
-		KubeClient: f.kubeClient, FooClient: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(),
-	}, kindOf(owner))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Controller = controller
-	f.allKinds = controller.children
-	f.primary = controller.onlyFirst()
-	f.handlersSynced, err = controller.addEventHandlers(ctx)
-	footest.Must(t, err)
-	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows the controller's log alone
-	kubeInformers.StartWithContext(quiet)
-	fooInformers.StartWithContext(quiet)
-	t.Cleanup(func() {
-		stop()
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
-		controller.queue.ShutDown()
-		if !f.panics {
-			for _, line := range scraped(t, controller.metrics) {
-				if strings.Contains(line, "_sync_panics_total ") && !strings.HasSuffix(line, " 0") {
-					t.Errorf("A sync panicked: %s", line)
-				}
-			}
-		}
-	})
-	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
-		t.Fatal("the caches have not synced")
-	}
-	for _, object := range append(controller.cache.List(), f.primary.cache.List()...) {
-		f.cached[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
-	}
-	return f
-}
-
-// scraped returns the lines with values of a scrape.
-func scraped(t *testing.T, from *metrics.Metrics) []string {
-	t.Helper()
-	answer := httptest.NewRecorder()
-	from.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
-	if answer.Code != http.StatusOK {
-		t.Fatalf("The scrape was answered with %d: %s", answer.Code, answer.Body)
-	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(answer.Body.String()), "\n"), func(line string) bool {
-		return strings.HasPrefix(line, "#")
-	})
-}
+// children is the resource of the children, and these are the writes.
+var (
+	children    = footest.Primary.Resource.Resource
+	createChild = "create " + children
+	updateChild = "patch " + children
+	deleteChild = "delete " + children
+	writeStatus = "update foos/status"
+	// conflict and failed are the reasons for which a user has to do something.
+	conflict = footest.Primary.Kind + "Conflict"
+	failed   = footest.Primary.Kind + "Failed"
+)
 
 // TestMain makes the fake watches hold as many events as the largest test writes without
 // waiting: they panic when they are full.
@@ -174,87 +55,152 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// refuse makes the API server answer each call of a verb on a resource with an error. A
-// subresource counts as its resource.
-func (f *fixture) refuse(verb, resource string, err error) {
-	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
-	f.kubeClient.PrependReactor(verb, resource, reaction)
-	f.fooClient.PrependReactor(verb, resource, reaction)
+// fixture is a Controller on fake clientsets. Running informers fill its caches, as in
+// production.
+type fixture struct {
+	*Controller
+	t   *testing.T
+	ctx context.Context
+	// primary is the row of footest.Primary, which most tests are about: they have no other.
+	primary    *childAPI
+	allKinds   []*childAPI
+	kubeClient *kubefake.Clientset
+	fooClient  *foofake.Clientset
+	api        footest.FakeAPI
+	events     chan string
+	// handlersSynced are done when the handlers have got all objects of the first list.
+	handlersSynced []cache.DoneChecker
+	stopInformers  func()
+	// watcher sends the events of a watch that is held.
+	watcher *watch.RaceFreeFakeWatcher
+	// standBy is true in a test that calls Run itself, and panics in one whose syncs may panic.
+	standBy, panics bool
 }
 
-// answerGets makes live reads return these objects, whatever the caches hold.
-func (f *fixture) answerGets(objects ...metav1.Object) {
-	reaction := func(action clienttesting.Action) (bool, runtime.Object, error) {
-		for _, object := range objects {
-			_, isFoo := object.(*samplev1alpha1.Foo)
-			if object.GetName() == action.(clienttesting.GetAction).GetName() && isFoo == (action.GetResource() == footest.FoosResource) {
-				return true, object.(runtime.Object), nil
-			}
-		}
-		return false, nil, nil
+// test runs a test in a testing/synctest bubble, where time passes only while all goroutines
+// are idle. The controller's API server has the objects of the world, its informers are idle,
+// and its workers do not run.
+func test(t *testing.T, world []runtime.Object, body func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { body(newFixture(t, world...)) })
+}
+
+// testWith does the same as test, and calls prepare before the informers use the clientsets.
+func testWith(t *testing.T, prepare func(*fixture), world []runtime.Object, body func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureInRealTime(t, prepare, world...)
+		synctest.Wait() // the watches are open
+		f.takeWrites()
+		body(f)
+	})
+}
+
+// testRunning does the same as test, with two workers, which stop when the test ends.
+func testRunning(t *testing.T, world []runtime.Object, body func(f *fixture)) {
+	t.Helper()
+	test(t, world, func(f *fixture) {
+		defer f.start(2)()
+		body(f)
+	})
+}
+
+func world(objects ...runtime.Object) []runtime.Object { return objects }
+
+// settledFoo returns the Foo "a", whose status says that its child is at rest.
+func settledFoo(options ...footest.FooOption) *samplev1alpha1.Foo {
+	return footest.Foo("a", append([]footest.FooOption{footest.WithStatus(footest.Settled("a"))}, options...)...)
+}
+
+// atRest is the world of the Foo "a" and its child, and of others.
+func atRest(others ...runtime.Object) []runtime.Object {
+	return append(others, settledFoo(), footest.Child("a"))
+}
+
+// oldChild returns a child of the Foo "a" that has the name "old".
+func oldChild(options ...footest.ChildOption) footest.Object {
+	return footest.Child("a", append([]footest.ChildOption{footest.Named("old")}, options...)...)
+}
+
+// newFixture makes a Controller whose API server has the given Foos and children,
+// starts its informers and waits until they are idle. It does not start workers. Call it
+// in a testing/synctest bubble, where a test knows when all goroutines are idle.
+func newFixture(t *testing.T, world ...runtime.Object) *fixture {
+	t.Helper()
+	f := newFixtureInRealTime(t, func(*fixture) {}, world...)
+	synctest.Wait() // the watches are open
+	f.takeWrites()
+	return f
+}
+
+// newFixtureInRealTime does the same as newFixture, for tests that use the network and so
+// can't run in a bubble. It calls prepare before the informers use the clientsets.
+func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
+	t.Helper()
+	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
+	recorder := record.NewFakeRecorder(100)
+	f := &fixture{
+		t: t, ctx: ctx, kubeClient: kubefake.NewClientset(), fooClient: foofake.NewSimpleClientset(), events: recorder.Events,
 	}
-	f.kubeClient.PrependReactor("get", children, reaction)
-	f.fooClient.PrependReactor("get", "foos", reaction)
-}
-
-// writes lists the writes, such as createChild or "update foos/status", in order
-// for each client.
-func (f *fixture) writes() (verbs []string, objects []runtime.Object) {
-	for _, action := range append(f.kubeClient.Actions(), f.fooClient.Actions()...) {
-		var object runtime.Object
-		switch action := action.(type) {
-		case clienttesting.CreateAction: // an UpdateAction has the same methods
-			object = action.GetObject()
-		case clienttesting.PatchAction:
-			object = f.api.SentBy(action)
-		case clienttesting.DeleteAction:
-		default:
+	owner := footest.FooOwner
+	for _, object := range world {
+		if !footest.IsOwner(object) {
+			footest.Must(t, f.kubeClient.Tracker().Add(object))
 			continue
 		}
-		resource := action.GetResource().Resource
-		if action.GetSubresource() != "" {
-			resource += "/" + action.GetSubresource()
-		}
-		verbs = append(verbs, action.GetVerb()+" "+resource)
-		objects = append(objects, object)
+		// Not with Add, which guesses the plural of a kind: boxs, keies.
+		owner = footest.OwnerOf(object.(footest.Object))
+		footest.Must(t, f.fooClient.Tracker().Create(owner.Resource, object, footest.Namespace))
 	}
-	return verbs, objects
+	f.api.Serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
+	f.api.Serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
+	prepare(f)
+	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
+	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
+	controller, err := NewController(Config{
+		KubeClient: f.kubeClient, FooClient: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
+		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(),
+	}, kindOf(owner))
+	footest.Must(t, err)
+	f.Controller, f.primary, f.allKinds = controller, controller.children[0], controller.children
+	f.setTable(f.primary)
+	if !f.standBy {
+		f.handlersSynced, err = controller.addEventHandlers(ctx)
+		footest.Must(t, err)
+	}
+	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows the controller's log alone
+	kubeInformers.StartWithContext(quiet)
+	fooInformers.StartWithContext(quiet)
+	f.stopInformers = func() {
+		stop()
+		kubeInformers.Shutdown()
+		fooInformers.Shutdown()
+	}
+	t.Cleanup(func() {
+		f.stopInformers()
+		controller.queue.ShutDown()
+		if !f.panics {
+			f.expectMetrics("panics", `sample_controller_sync_panics_total 0`)
+		}
+	})
+	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
+		t.Fatal("the caches have not synced")
+	}
+	return f
 }
 
-// written returns the child that was created or updated, and the status that was written.
-// Either is nil if there was no such write.
-func (f *fixture) written(t *testing.T) (child footest.Object, status *samplev1alpha1.FooStatus) {
-	t.Helper()
-	_, objects := f.writes()
-	for _, object := range objects {
-		switch object := object.(type) {
-		case *samplev1alpha1.Foo:
-			status = &object.Status
-		case footest.Object:
-			child = object
-		}
-	}
-	return child, status
+// kindOf returns a kind of the program.
+func kindOf(owner *footest.OwnerRow) *plan.OwnerKind {
+	kinds := plan.Kinds(footest.DefaultImage)
+	return kinds[slices.IndexFunc(kinds, func(kind *plan.OwnerKind) bool { return kind.Resource == owner.Resource })]
 }
 
-// recorded returns the Events so far, each as "type reason message".
-func (f *fixture) recorded() []string {
-	var events []string
-	for {
-		select {
-		case event := <-f.events:
-			events = append(events, event)
-		default:
-			return events
-		}
-	}
-}
-
-// checkCacheUntouched fails if an object in the caches was modified.
-func (f *fixture) checkCacheUntouched(t *testing.T) {
-	t.Helper()
-	for object, before := range f.cached {
-		footest.ExpectEqual(t, "an object in the cache", before, object)
+// setTable makes some kinds the whole table.
+func (c *Controller) setTable(kinds ...*childAPI) {
+	c.children, c.kind.Children = kinds, nil
+	for _, kind := range kinds {
+		c.kind.Children = append(c.kind.Children, kind.row)
 	}
 }
 
@@ -273,6 +219,9 @@ func (f *fixture) start(workers int) (stop func()) {
 	}
 }
 
+// sync syncs the Foo "a" once.
+func (f *fixture) sync() error { return f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))) }
+
 // advance moves the clock of a test's bubble forward, then waits until every goroutine in
 // the bubble is idle. No real time passes.
 func advance(d time.Duration) {
@@ -280,58 +229,186 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// expectWrites checks the writes since its last call.
-func (f *fixture) expectWrites(t *testing.T, want ...string) {
-	t.Helper()
-	verbs, _ := f.writes()
-	f.kubeClient.ClearActions()
-	f.fooClient.ClearActions()
-	footest.ExpectEqual(t, "the list of writes", want, verbs)
+// on calls react for each call of a verb on a resource, before the API server gets it. If
+// react returns an error, that is the answer. A subresource counts as its resource.
+func (f *fixture) on(verb, resource string, react func(action clienttesting.Action) error) {
+	reaction := func(action clienttesting.Action) (bool, runtime.Object, error) {
+		err := react(action)
+		return err != nil, nil, err
+	}
+	f.kubeClient.PrependReactor(verb, resource, reaction)
+	f.fooClient.PrependReactor(verb, resource, reaction)
 }
 
-// expectChildWrites checks the writes of children since the last check.
-func (f *fixture) expectChildWrites(t *testing.T, want ...string) {
-	t.Helper()
-	verbs, _ := f.writes()
-	f.kubeClient.ClearActions()
-	f.fooClient.ClearActions()
-	verbs = slices.DeleteFunc(verbs, func(verb string) bool { return strings.HasSuffix(verb, "/status") })
-	footest.ExpectEqual(t, "the list of writes of children", want, verbs)
+// refusal counts calls, and refuses them until it is over.
+type refusal struct {
+	calls atomic.Int32
+	over  atomic.Bool
+}
+
+// refuse makes the API server answer each call of a verb on a resource with an error.
+func (f *fixture) refuse(verb, resource string, err error) *refusal {
+	r := &refusal{}
+	f.on(verb, resource, func(clienttesting.Action) error {
+		if r.calls.Add(1); r.over.Load() {
+			return nil
+		}
+		return err
+	})
+	return r
 }
 
 // failTimes makes the API server answer the first calls of a verb on a resource with an
 // error.
 func (f *fixture) failTimes(times int32, verb, resource string, err error) {
+	f.onFirst(times, verb, resource, func(clienttesting.Action) error { return err })
+}
+
+// onFirst does the same as on, for the first calls.
+func (f *fixture) onFirst(times int32, verb, resource string, react func(action clienttesting.Action) error) {
 	var calls atomic.Int32
-	reaction := func(clienttesting.Action) (bool, runtime.Object, error) { return calls.Add(1) <= times, nil, err }
-	f.kubeClient.PrependReactor(verb, resource, reaction)
-	f.fooClient.PrependReactor(verb, resource, reaction)
+	f.on(verb, resource, func(action clienttesting.Action) error {
+		if calls.Add(1) > times {
+			return nil
+		}
+		return react(action)
+	})
 }
 
-// drainQueue removes the keys of the first list from the queue.
-func (f *fixture) drainQueue() {
-	for f.queue.Len() > 0 {
-		key, _ := f.queue.Get()
-		f.queue.Done(key)
+// placeOf returns where the API server stores an object.
+func (f *fixture) placeOf(object footest.Object) (clienttesting.ObjectTracker, schema.GroupVersionResource) {
+	if footest.IsOwner(object) {
+		return f.fooClient.Tracker(), footest.OwnerOf(object).Resource
 	}
+	return f.kubeClient.Tracker(), footest.KindOf(object).Resource
 }
 
-// storeAt is an informer's store at a resourceVersion.
-type storeAt string
-
-func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
-
-// neverDone is the DoneChecker of a cache that never syncs.
-type neverDone struct{}
-
-func (neverDone) Name() string          { return "never" }
-func (neverDone) Done() <-chan struct{} { return nil }
-
-// afterCreate returns the condition Ready of a Foo whose child has just been created.
-func afterCreate() string {
-	foo := footest.Foo("a")
-	if footest.Primary.Unready(footest.Primary.Created(footest.Primary.New(foo))) != "" {
-		return "False Progressing of 1"
+// put creates or replaces an object, as a user or another controller does.
+func (f *fixture) put(object footest.Object) {
+	f.t.Helper()
+	f.api.Stamp(object)
+	tracker, resource := f.placeOf(object)
+	err := tracker.Update(resource, object, object.GetNamespace())
+	if apierrors.IsNotFound(err) {
+		err = tracker.Create(resource, object, object.GetNamespace())
 	}
-	return "True Available of 1"
+	footest.Must(f.t, err)
+}
+
+func (f *fixture) deleteFoo(name string) {
+	f.t.Helper()
+	footest.Must(f.t, f.fooClient.Tracker().Delete(footest.FoosResource, footest.Namespace, name))
+}
+
+// deleteChild deletes a child, as a user or the garbage collector does.
+func (f *fixture) deleteChild(name string) {
+	f.t.Helper()
+	footest.Must(f.t, f.kubeClient.Tracker().Delete(footest.Primary.Resource, footest.Namespace, name))
+}
+
+// storedChild returns a copy of a child of the API server.
+func (f *fixture) storedChild(name string) footest.Object {
+	f.t.Helper()
+	object, err := f.kubeClient.Tracker().Get(footest.Primary.Resource, footest.Namespace, name)
+	footest.Must(f.t, err)
+	return object.(footest.Object)
+}
+
+// storedFoo returns a copy of a Foo of the API server.
+func (f *fixture) storedFoo(name string) *samplev1alpha1.Foo {
+	f.t.Helper()
+	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
+	footest.Must(f.t, err)
+	return object.(*samplev1alpha1.Foo)
+}
+
+func (f *fixture) cachedFoo(name string) *samplev1alpha1.Foo {
+	f.t.Helper()
+	foo, err := cached(f.cache, cache.NewObjectName(footest.Namespace, name))
+	footest.Must(f.t, err)
+	if foo == nil {
+		f.t.Fatalf("the cache has no Foo %s", name)
+	}
+	return foo.(*samplev1alpha1.Foo)
+}
+
+// actions are the calls of the controller, in order for each client.
+func (f *fixture) actions() []clienttesting.Action {
+	return append(f.kubeClient.Actions(), f.fooClient.Actions()...)
+}
+
+// nameOf names a call, as in createChild and writeStatus.
+func nameOf(action clienttesting.Action) string {
+	resource := action.GetResource().Resource
+	if action.GetSubresource() != "" {
+		resource += "/" + action.GetSubresource()
+	}
+	return action.GetVerb() + " " + resource
+}
+
+// count counts the calls of a name since the last takeWrites.
+func (f *fixture) count(call string) (count int) {
+	for _, action := range f.actions() {
+		if nameOf(action) == call {
+			count++
+		}
+	}
+	return count
+}
+
+// takeWrites lists the writes since its last call.
+func (f *fixture) takeWrites() (writes []string) {
+	for _, action := range f.actions() {
+		if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
+			writes = append(writes, nameOf(action))
+		}
+	}
+	f.kubeClient.ClearActions()
+	f.fooClient.ClearActions()
+	return writes
+}
+
+// recorded returns the Events so far, each as "type reason message".
+func (f *fixture) recorded() (events []string) {
+	for len(f.events) > 0 {
+		events = append(events, <-f.events)
+	}
+	return events
+}
+
+// expectWrites checks the writes since its last call.
+func (f *fixture) expectWrites(want ...string) {
+	f.t.Helper()
+	footest.ExpectEqual(f.t, "the list of writes", want, f.takeWrites())
+}
+
+// expectChildWrites checks the writes of children since the last check.
+func (f *fixture) expectChildWrites(want ...string) {
+	f.t.Helper()
+	verbs := slices.DeleteFunc(f.takeWrites(), func(verb string) bool { return verb == writeStatus })
+	footest.ExpectEqual(f.t, "the list of writes of children", want, verbs)
+}
+
+// expectEvents checks the Events since its last call.
+func (f *fixture) expectEvents(want ...string) {
+	f.t.Helper()
+	footest.ExpectEqual(f.t, "the list of events", want, f.recorded())
+}
+
+// expectReady checks a Foo's condition Ready, as "status reason of generation", and returns it.
+func (f *fixture) expectReady(name, want string) metav1.Condition {
+	f.t.Helper()
+	foo := f.cachedFoo(name)
+	ready := footest.ReadyOf(foo.Status)
+	got := fmt.Sprintf("%s %s of %d", ready.Status, ready.Reason, ready.ObservedGeneration)
+	if got != want || foo.Status.ObservedGeneration != ready.ObservedGeneration {
+		f.t.Errorf("Foo %s is %s (observedGeneration %d, %s), not %s", name, got, foo.Status.ObservedGeneration, ready.Message, want)
+	}
+	return ready
+}
+
+// expectWanted checks that the Foo "a" has the child that it asks for.
+func (f *fixture) expectWanted() {
+	f.t.Helper()
+	footest.CheckWanted(f.t, f.storedChild("web"), f.storedFoo("a"))
 }

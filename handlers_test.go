@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the handlers: which keys events add, and in which order workers get them; and of
-// a standby, whose queue is empty.
+// Tests of the way from events to syncs: which keys an event adds, in which order workers get
+// them, and events that come late, twice, or not at all. And what one tenant's Foos can do to
+// those of the others.
 
 package main
 
@@ -10,84 +11,140 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	kubeinformers "k8s.io/client-go/informers"
-	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/metrics"
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/footest"
 )
 
+// change changes a child, as another controller does.
+func (f *fixture) change(name string, changes ...footest.ChildOption) {
+	f.t.Helper()
+	child := f.storedChild(name)
+	for _, change := range changes {
+		change(child)
+	}
+	f.put(child)
+}
+
+// settle does to a child what the cluster's own controllers do, until it is at rest.
+func (f *fixture) settle(name string) {
+	f.t.Helper()
+	f.change(name, func(child footest.Object) {
+		for footest.Primary.Advance(child) {
+		}
+	})
+}
+
+// scale sets a Foo's number of replicas, as a user does.
+func (f *fixture) scale(name string, replicas int32) {
+	f.t.Helper()
+	foo := f.storedFoo(name)
+	foo.Spec.Replicas = &replicas
+	foo.Generation++
+	f.put(foo)
+}
+
+// resync queues a Foo as the periodic resync does, and advances the clock by its period.
+func (f *fixture) resync(name string) {
+	f.t.Helper()
+	cached := f.cachedFoo(name)
+	f.updateOwner(cached, cached)
+	advance(30 * time.Second)
+}
+
+// drainQueue removes the keys of the first list from the queue.
+func (f *fixture) drainQueue() {
+	for f.queue.Len() > 0 {
+		key, _ := f.queue.Get()
+		f.queue.Done(key)
+	}
+}
+
+// expectForgotten fails if something is remembered of a Foo.
+func (f *fixture) expectForgotten(name string) {
+	f.t.Helper()
+	if known := f.memory.Of(footest.Foo(name)); !reflect.DeepEqual(known, new(memory.Map).Of(footest.Foo(name))) {
+		f.t.Errorf("of the Foo %s, this is still remembered: %+v", name, known)
+	}
+}
+
+// expectQueued checks how many Foos are queued, and empties the queue.
+func (f *fixture) expectQueued(want int, why string) {
+	f.t.Helper()
+	if got := f.queue.Len(); got != want {
+		f.t.Errorf("%s: %d Foos are queued, not %d", why, got, want)
+	}
+	f.drainQueue()
+}
+
 func TestAResyncOfChildrenQueuesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
+	test(t, atRest(), func(f *fixture) {
 		f.drainQueue()
-
 		f.primary.updated(footest.Child("a"), footest.Child("a", footest.Drifted))
-		if f.queue.Len() != 0 {
-			t.Error("an update without a new resourceVersion queued a Foo")
-		}
+		f.expectQueued(0, "an update without a new resourceVersion")
 		f.primary.updated(footest.Child("a"), footest.Child("a", footest.AtVersion("21")))
-		if f.queue.Len() != 1 {
-			t.Error("an update with a new resourceVersion did not queue its Foo")
-		}
-		f.drainQueue()
-
+		f.expectQueued(1, "an update with a new resourceVersion")
 		// No Foo asks for this name, so only the owner reference leads to the Foo.
-		f.primary.updated(footest.Child("a", footest.Named("old")), footest.Child("a", footest.Named("old"), footest.WithoutOwner, footest.AtVersion("21")))
-		if f.queue.Len() != 1 {
-			t.Error("a Foo that lost a child was not queued")
-		}
+		f.primary.updated(oldChild(), oldChild(footest.WithoutOwner, footest.AtVersion("21")))
+		f.expectQueued(1, "a Foo lost a child")
 	})
 }
 
 func TestMissedDeletionsAreHandled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
+	test(t, atRest(), func(f *fixture) {
 		f.drainQueue()
-
-		f.primary.missDeletion(footest.Namespace + "/web")
-		if f.queue.Len() != 1 {
-			t.Error("a tombstone of a child without the object queued nothing")
-		}
+		f.primary.deleted(cache.DeletedObject[plan.Object]{
+			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: footest.Namespace + "/web"},
+		})
+		f.expectQueued(1, "a tombstone of a child without the object")
 	})
 }
 
+// wrote makes the controller remember a write for the Foo "a".
+func (f *fixture) wrote(store storeAt, version string) {
+	foo := footest.Foo("a")
+	known := f.memory.Of(foo)
+	known.Writes.Add(store, version, f.clock.Now())
+	f.memory.Keep(footest.KeyOf(foo), known)
+}
+
+// storeAt is an informer's store at a resourceVersion.
+type storeAt string
+
+func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
+
 func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
-	for name, goes := range map[string]func(f *fixture, t *testing.T){
-		"deleted": func(f *fixture, t *testing.T) {
-			f.deleteFoo(t, "a")
+	for name, goes := range map[string]func(f *fixture){
+		"deleted": func(f *fixture) {
+			f.deleteFoo("a")
 			synctest.Wait()
-			footest.Must(t, f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))))
-			f.createFoo(t, footest.Foo("a"))
+			footest.Must(f.t, f.sync())
+			f.put(footest.Foo("a"))
 		},
-		"deleted and recreated": func(f *fixture, t *testing.T) {
-			f.updateFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
-		},
+		"deleted and recreated": func(f *fixture) { f.put(footest.Foo("a", footest.WithFooUID("uid-new"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, footest.Foo("a"))
-				f.wrote(footest.Foo("a"), storeAt("7"), "9")
-				goes(f, t)
+			test(t, world(footest.Foo("a")), func(f *fixture) {
+				f.wrote("7", "9")
+				goes(f)
 				synctest.Wait()
-				if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); err != nil {
-					t.Errorf("a new Foo waits for the writes of a deleted one: %v", err)
-				}
+				footest.Must(t, f.sync()) // a new Foo does not wait for the writes of a deleted one
 			})
 		})
 	}
@@ -95,99 +152,56 @@ func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
 
 // The value of an index is a bucket, which also returns other objects.
 func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := footest.Foo("a")
-		f := newFixture(t, one, footest.Child("a"))
-		uid := f.sharing(string(one.UID), func(i int) string { return fmt.Sprintf("uid-%d", i) })
-		name := f.sharing(footest.Namespace+"/web", func(i int) string { return fmt.Sprintf("%s/web-%d", footest.Namespace, i) })
-		other := footest.Foo("b", footest.WithFooUID(types.UID(uid)), footest.WithChildName(strings.TrimPrefix(name, footest.Namespace+"/")))
-		footest.Must(t, f.cache.Add(other))
-		footest.Must(t, f.primary.cache.Add(footest.Child("b", footest.Named(footest.Primary.Name(other)), footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", other.UID))))
-		controlled := f.primary.namesControlledBy(one)
-		if len(controlled) != 1 || controlled[0] != "web" {
-			t.Errorf("the Foo is said to control %v", controlled)
+	one := footest.Foo("a")
+	test(t, world(one, footest.Child("a")), func(f *fixture) {
+		// sharing returns the first candidate that is in the same bucket as value.
+		sharing := func(value, candidate string) string {
+			for i := 0; ; i++ {
+				if other := fmt.Sprint(candidate, i); f.buckets.Of(other) == f.buckets.Of(value) {
+					return other
+				}
+			}
 		}
-		if waiting := f.primary.ownersAskingFor(cache.ObjectName{Namespace: footest.Namespace, Name: "web"}); len(waiting) != 1 {
-			t.Errorf("%v are said to ask for the child that one of them asks for", waiting)
-		}
+		uid := types.UID(sharing(string(one.UID), "uid-"))
+		web := cache.NewObjectName(footest.Namespace, "web")
+		name := strings.TrimPrefix(sharing(web.String(), footest.Namespace+"/web-"), footest.Namespace+"/")
+		footest.Must(t, f.cache.Add(footest.Foo("b", footest.WithFooUID(uid), footest.WithChildName(name))))
+		footest.Must(t, f.primary.cache.Add(footest.Child("b", footest.Named(name),
+			footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", uid))))
+		footest.ExpectEqual(t, "what the Foo controls", []string{"web"}, footest.NamesOf(f.primary.controlledBy(one)))
+		footest.ExpectEqual(t, "who asks for the child", []cache.ObjectName{footest.KeyOf(one)}, f.primary.ownersAskingFor(web))
 	})
 }
 
-// sharing returns the first candidate that is in the same bucket as value.
-func (f *fixture) sharing(value string, candidate func(int) string) string {
-	for i := 0; ; i++ {
-		if other := candidate(i); f.buckets.Of(other) == f.buckets.Of(value) {
-			return other
-		}
+// expectNext checks which Foo a worker gets next.
+func (f *fixture) expectNext(want string) {
+	f.t.Helper()
+	var key cache.ObjectName
+	if f.queue.Len() > 0 {
+		key, _ = f.queue.Get()
+		f.queue.Done(key)
 	}
-}
-
-func TestAFooOfAnotherNamespaceDoesNotWaitForAThousand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t)
-		for i := range 1000 {
-			f.queue.Add(cache.ObjectName{Namespace: "many", Name: fmt.Sprint(i)})
-		}
-		f.queue.Add(cache.ObjectName{Namespace: "one", Name: "only"})
-		f.queue.Get()
-		second, _ := f.queue.Get()
-		if second.Namespace != "one" {
-			t.Errorf("%s is served first", second)
-		}
-	})
-}
-
-// next returns the name of the Foo that a worker gets next, or "" if there is none.
-func (f *fixture) next() string {
-	if f.queue.Len() == 0 {
-		return ""
-	}
-	key, _ := f.queue.Get()
-	f.queue.Done(key)
-	return key.Name
+	footest.ExpectEqual(f.t, "the Foo that is served next", want, key.Name)
 }
 
 func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b"), footest.Child("a"), footest.Child("b", footest.Named("api")))
-		f.createFoo(t, footest.Foo("new", footest.WithChildName("db")))
+	first := world(footest.Foo("a"), footest.Foo("b"), footest.Child("a"), footest.Child("b", footest.Named("api")))
+	test(t, first, func(f *fixture) {
+		f.put(footest.Foo("new", footest.WithChildName("db")))
 		synctest.Wait()
-		if first := f.next(); first != "new" {
-			t.Errorf("%s is served first", first)
-		}
+		f.expectNext("new")
 	})
 }
 
 func TestAChangeDoesNotWaitForAResync(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("api")))
+	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("api"))), func(f *fixture) {
 		f.drainQueue()
-		resynced := f.cachedFoo(t, "a")
+		resynced := f.cachedFoo("a")
 		f.updateOwner(resynced, resynced)
-		footest.Must(t, f.kubeClient.Tracker().Create(footest.Primary.Resource, footest.Child("b", footest.Named("api")), footest.Namespace))
+		f.put(footest.Child("b", footest.Named("api")))
 		synctest.Wait()
-		if first := f.next(); first != "b" {
-			t.Errorf("%s is served first", first)
-		}
-		if second := f.next(); second != "a" {
-			t.Errorf("%s is served next", second)
-		}
-	})
-}
-
-func TestAFooThatWasSyncedWaitsAtTheNextResync(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("api")))
-		for f.queue.Len() > 0 {
-			f.processNextWorkItem(f.ctx)
-			synctest.Wait()
-		}
-		resynced := f.cachedFoo(t, "a")
-		f.updateOwner(resynced, resynced)
-		f.queue.Add(footest.KeyOf(footest.Foo("b")))
-		if first := f.next(); first != "b" {
-			t.Errorf("%s is served first", first)
-		}
+		f.expectNext("b")
+		f.expectNext("a")
 	})
 }
 
@@ -198,98 +212,176 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 		`{"metadata":{"name":"b","namespace":"team-a"},"spec":{},"status":{"availableReplicas":1099511627776,"conditions":[` +
 		`{"type":"Ready","status":"True","reason":"Available","message":"","lastTransitionTime":"2026-11-21t12:00:00z"}]}},` +
 		`{"metadata":{"name":"c","namespace":"team-a"},"spec":{}}]}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch query := r.URL.Query(); {
-		case query.Get("sendInitialEvents") != "":
-			w.WriteHeader(http.StatusServiceUnavailable) // so that it lists
-			return
-		case query.Get("watch") != "":
-			<-r.Context().Done() // without events
-			return
-		}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprint(w, foos)
 	}))
 	defer server.Close()
 	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
 	footest.Must(t, err)
-	factory := fooinformers.NewSharedInformerFactory(client, 0)
-	informer, lister := factory.Samplecontroller().V1alpha1().Foos().Informer(), factory.Samplecontroller().V1alpha1().Foos().Lister()
-	ctx, stop := context.WithCancel(t.Context())
-	defer factory.Shutdown()
-	defer stop()
-	failed := make(chan error, 1)
-	footest.Must(t, informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-		select {
-		case failed <- err:
-		default:
-		}
-	}))
-	factory.StartWithContext(ctx)
-	select {
-	case <-informer.HasSyncedChecker().Done():
-	case err := <-failed:
-		t.Fatalf("the informer does not sync: %v", err)
-	}
-	for _, name := range []string{"a", "b", "c"} {
-		if _, err := lister.Foos(footest.Namespace).Get(name); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// standBy makes a controller that does not run yet, and runs its informers until ctx
-// ends. The function that it returns waits for their end.
-func standBy(ctx context.Context, t *testing.T, foos ...runtime.Object) (*kubefake.Clientset, *Controller, func()) {
-	t.Helper()
-	kubeClient, fooClient := kubefake.NewClientset(), fakeFooClient(t, foos...)
-	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
-	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
-	controller, err := NewController(Config{
-		KubeClient: kubeClient, FooClient: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
-		Recorder: record.NewFakeRecorder(100), Clock: clock.RealClock{}, CallTimeout: time.Minute, Metrics: metrics.New(),
-	}, plan.Foos(footest.DefaultImage))
+	list, err := client.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(t.Context(), metav1.ListOptions{}) // as an informer does
 	footest.Must(t, err)
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
-	return kubeClient, controller, func() {
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
+	if len(list.Items) != 3 {
+		t.Errorf("the list has %d Foos", len(list.Items))
 	}
 }
 
-// The queue of a standby is empty. The handlers fill it when the standby becomes the
-// leader.
-func TestBeforeItRunsNothingIsQueued(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		kubeClient, controller, shutdown := standBy(ctx, t, footest.Foo("a"))
-		advance(time.Hour)
-		if queued := controller.queue.Len(); queued != 0 {
-			t.Errorf("%d Foos are queued", queued)
-		}
+// standBy makes a controller that does not run yet. Its informers do.
+func standBy(f *fixture) { f.standBy = true }
 
+// The queue of a standby is empty. The handlers fill it when the standby becomes the leader.
+func TestBeforeItRunsNothingIsQueued(t *testing.T) {
+	testWith(t, standBy, world(footest.Foo("a")), func(f *fixture) {
+		advance(time.Hour)
+		f.expectQueued(0, "before it runs")
+		ctx, stop := context.WithCancel(f.ctx)
 		stopped := make(chan error)
-		go func() { stopped <- controller.Run(ctx, context.Background(), 2) }()
+		go func() { stopped <- f.Run(ctx, context.Background(), 2) }()
 		advance(time.Second)
-		if _, err := kubeClient.Tracker().Get(footest.Primary.Resource, footest.Namespace, "web"); err != nil {
-			t.Errorf("running as the leader: %v", err)
-		}
+		f.expectWrites(createChild, writeStatus)
 		stop()
 		footest.Must(t, <-stopped)
-		shutdown()
 	})
 }
 
 // A stop may come just after the caches have synced. Informers that have stopped accept
 // no handlers. That is no error, and nothing keeps running.
 func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		_, controller, shutdown := standBy(ctx, t)
-		advance(time.Second)
-		stop()
-		shutdown()
-		footest.Must(t, controller.Run(ctx, context.Background(), 2))
+	testWith(t, standBy, world(footest.Foo("a")), func(f *fixture) {
+		f.stopInformers()
+		footest.Must(t, f.Run(f.ctx, context.Background(), 2))
+	})
+}
+
+// hold makes the first watch of a resource deliver only what the test sends to f.watcher.
+func (f *fixture) hold(resource string) {
+	watcher, held := watch.NewRaceFreeFake(), false
+	f.watcher = watcher
+	reaction := func(clienttesting.Action) (bool, watch.Interface, error) {
+		first := !held
+		held = true
+		return first, watcher, nil
+	}
+	f.kubeClient.PrependWatchReactor(resource, reaction)
+	f.fooClient.PrependWatchReactor(resource, reaction)
+}
+
+// In tests with these, the caches stay as they are, as with watches that deliver nothing.
+func holdFoos(f *fixture)     { f.hold("foos") }
+func holdChildren(f *fixture) { f.hold(children) }
+func holdAll(f *fixture) {
+	holdFoos(f)
+	holdChildren(f)
+}
+
+func TestLateEventOfAChildLeadsToOneCreate(t *testing.T) {
+	testWith(t, holdChildren, world(footest.Foo("a")), func(f *fixture) {
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		foo := f.cachedFoo("a")
+		for range 10 { // the Foo's event has arrived, the child's has not
+			f.updateOwner(foo, foo)
+			advance(time.Second)
+		}
+		f.expectWrites()
+		f.watcher.Add(f.storedChild("web"))
+		advance(time.Minute)
+		f.expectWrites()
+	})
+}
+
+func TestDuplicateEventsCauseNoWrites(t *testing.T) {
+	testWith(t, holdChildren, atRest(), func(f *fixture) {
+		defer f.start(2)()
+		for range 3 {
+			f.watcher.Modify(footest.Child("a"))
+			f.watcher.Add(footest.Child("a"))
+			f.watcher.Action(watch.Bookmark, footest.Child("a", footest.AtVersion("21")))
+		}
+		advance(time.Minute)
+		f.expectWrites()
+	})
+}
+
+func TestWatchThatIsTooOldIsFollowedByARelist(t *testing.T) {
+	testWith(t, holdChildren, atRest(), func(f *fixture) {
+		defer f.start(2)()
+		f.deleteChild("web") // while the watch delivers nothing
+		advance(time.Minute)
+		f.expectWrites()
+		expired := apierrors.NewResourceExpired("too old resource version").Status()
+		f.watcher.Action(watch.Error, &expired)
+		advance(time.Minute)
+		f.expectChildWrites(createChild)
+	})
+}
+
+func TestFooMadeAgainSeenAsOneUpdateWaitsForTheOldChildToGo(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		f.put(footest.Foo("a", footest.WithFooUID("uid-new")))
+		advance(time.Hour)
+		f.expectWrites(writeStatus) // the conflict, once
+		f.deleteChild("web")
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		f.expectWanted()
+	})
+}
+
+func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
+	testRunning(t, world(footest.Foo("a")), func(f *fixture) {
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		f.put(footest.Foo("b"))
+		advance(time.Hour)
+		f.expectWrites(writeStatus) // the conflict, once: no polling
+		f.deleteFoo("a")
+		advance(0)
+		f.deleteChild("web")
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		footest.CheckWanted(t, f.storedChild("web"), f.storedFoo("b"))
+	})
+}
+
+func TestDeletedChildIsMadeAgain(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		f.deleteChild("web")
+		advance(0)
+		f.expectChildWrites(createChild)
+	})
+}
+
+func TestChildThatAUserMadeAgainIsTheUsers(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		theirs := footest.Child("a", footest.WithoutOwner, footest.Drifted)
+		f.onFirst(1, "create", children, func(clienttesting.Action) error { // the user's create precedes the controller's
+			f.put(theirs)
+			return nil
+		})
+		f.deleteChild("web")
+		advance(time.Hour)
+		footest.ExpectEqual(t, "the user's object", theirs, f.storedChild("web"))
+		f.expectEvents("Warning " + conflict + " " + footest.ConflictWithNobody)
+	})
+}
+
+func TestOldOwnerIsSyncedWhenItsOwnerReferenceIsRemoved(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		f.change("web", footest.WithoutOwner)
+		advance(time.Hour)
+		f.expectWrites(writeStatus)
+		f.expectEvents("Warning " + conflict + " " + footest.ConflictWithNobody)
+	})
+}
+
+func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		for generation, name := range []string{"other", "web", "other", "web"} {
+			f.put(footest.Foo("a", footest.WithChildName(name), footest.WithGeneration(int64(generation+2))))
+		}
+		advance(time.Minute)
+		footest.ExpectEqual(t, "the children left", []string{footest.Namespace + "/web"}, f.primary.cache.ListKeys())
 	})
 }

@@ -1,151 +1,340 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the writes to the status: refusals, mismatched definitions, lost responses.
+// Tests of the status: of the condition Ready while writes fail, are refused, or are not stored
+// as sent; of its own writes, and the Events of what they change; and of Foos that are stale.
 
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
 
-// countCalls counts the calls of a verb on a resource, and refuses them while refused is
-// set.
-func (f *fixture) countCalls(verb, resource string, refusal error) (calls *atomic.Int32, refused *atomic.Bool) {
-	calls, refused = &atomic.Int32{}, &atomic.Bool{}
-	refused.Store(true)
-	reaction := func(clienttesting.Action) (bool, runtime.Object, error) {
-		calls.Add(1)
-		return refused.Load(), nil, refusal
+var (
+	// quotaExceeded is a refusal, and modified are lost races.
+	quotaExceeded = apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota"))
+	childModified = apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified"))
+	fooModified   = apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", errors.New("modified"))
+	fooGone       = apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
+	serverFails   = apierrors.NewInternalError(errors.New("etcd leader changed"))
+)
+
+func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
+	for name, fail := range map[string]error{
+		"a webhook is down":     apierrors.NewInternalError(errors.New(`failed calling webhook "x": connection refused`)),
+		"no answer":             context.DeadlineExceeded,
+		"no connection":         errors.New("connection refused"),
+		"the server is busy":    apierrors.NewTooManyRequests("slow down", 7),
+		"the server shuts down": apierrors.NewServiceUnavailable("shutting down"),
+		"no etcd":               apierrors.NewServerTimeout(footest.ChildGR, "update", 1),
+	} {
+		for verb, resource := range map[string]string{"patch": children, "get": "foos"} {
+			t.Run(name+" at "+verb+" "+resource, func(t *testing.T) {
+				testRunning(t, atRest(), func(f *fixture) {
+					advance(time.Second)
+					f.expectWrites()
+					outage := f.refuse(verb, resource, fail)
+					f.scale("a", 5)
+					f.change("web", footest.Drifted)
+					for range 60 {
+						advance(time.Second)
+						f.expectReady("a", "False Progressing of 2")
+					}
+					want := "Normal Progressing " + footest.Primary.Kind + ` "web" could not be updated yet: `
+					if events := f.recorded(); len(events) != 1 || !strings.HasPrefix(events[0], want) {
+						t.Errorf("the Events of an outage are %q", events)
+					}
+					outage.over.Store(true)
+					advance(5 * time.Minute)
+					f.expectWanted()
+				})
+			})
+		}
 	}
-	f.kubeClient.PrependReactor(verb, resource, reaction)
-	f.fooClient.PrependReactor(verb, resource, reaction)
-	return calls, refused
 }
 
-func countWrites(f *fixture, write string) int {
-	verbs, _ := f.writes()
-	return len(slices.DeleteFunc(verbs, func(verb string) bool { return verb != write }))
-}
-
-// A recreated Foo is another Foo: it does not inherit the back-off of the deleted one.
-func TestBackOffIsNotInherited(t *testing.T) {
-	for name, replace := range map[string]func(*testing.T, *fixture){
-		"seen as one change": func(t *testing.T, f *fixture) {
-			f.updateFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
-		},
-		"seen as a deletion and a creation": func(t *testing.T, f *fixture) {
-			f.deleteFoo(t, "a")
-			f.createFoo(t, footest.Foo("a", footest.WithFooUID("uid-new")))
-		},
+// If outages and refusals alternate, the condition stays the same, whichever came first.
+func TestAlternatingRefusalsAndOutagesAreOneCondition(t *testing.T) {
+	for name, row := range map[string]struct {
+		turns   []error
+		reasons []string
+	}{
+		"a refusal first": {[]error{quotaExceeded, serverFails}, []string{failed}},
+		"an outage first": {[]error{serverFails, quotaExceeded}, []string{"Progressing", failed}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, footest.Foo("a"))
-				calls, _ := f.countCalls("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
+			test(t, world(footest.Foo("a")), func(f *fixture) {
+				n := 0
+				f.on("create", children, func(clienttesting.Action) error {
+					n++
+					return row.turns[(n-1)%2]
+				})
 				defer f.start(2)()
-				advance(59 * time.Minute)
-				calls.Store(0)
-				replace(t, f)
-				advance(queue.RefusedRetry / 2)
-				if n := calls.Load(); n != 1 {
-					t.Errorf("the Foo was tried %d times at once", n)
+				advance(time.Hour)
+				var reasons []string
+				for _, event := range f.recorded() {
+					reasons = append(reasons, strings.Fields(event)[1])
 				}
-				advance(queue.RefusedRetry)
-				if n := calls.Load(); n != 2 {
-					t.Errorf("after %v the Foo had been tried %d times", queue.RefusedRetry, n)
+				footest.ExpectEqual(t, "the reasons of the events", row.reasons, reasons)
+				if n < 6 {
+					t.Errorf("the write was tried %d times in an hour", n)
 				}
 			})
 		})
 	}
 }
 
-// prune makes the API server drop the conditions, as with a definition that lacks them,
-// while pruning is set.
-func (f *fixture) prune() (pruning *atomic.Bool) {
-	pruning = &atomic.Bool{}
-	pruning.Store(true)
-	f.fooClient.PrependReactor("update", "foos", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if foo := action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo); pruning.Load() {
-			foo.Status = samplev1alpha1.FooStatus{AvailableReplicas: foo.Status.AvailableReplicas}
+// What may pass by itself, as in the half minute after a definition was installed, is not
+// stalled. Tools give up on what is.
+func TestARefusalThatLastsIsStalled(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		refused := f.refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		defer f.start(2)()
+		advance(stalledAfter - time.Second)
+		if stalled := f.stalled(); stalled != nil {
+			t.Errorf("the Foo is stalled at once: %+v", stalled)
 		}
-		return false, nil, nil
+		advance(time.Minute)
+		if stalled := f.stalled(); stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != failed {
+			t.Errorf("after a minute the condition Stalled is %+v", stalled)
+		}
+		refused.over.Store(true)
+		advance(2 * time.Minute)
+		if stalled := f.stalled(); stalled != nil {
+			t.Errorf("the Foo has its child, and is stalled: %+v", stalled)
+		}
 	})
-	return pruning
 }
 
+// One live read decides whether a Foo becomes ready by a child that may be older than its
+// spec. TestNothingIsWrittenOnTheBasisOfACacheAlone has the children that contradict the cache.
+func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
+	for name, answer := range map[string]error{
+		"as in the cache": nil, "deleted": apierrors.NewNotFound(footest.ChildGR, "web"), "the server fails": serverFails,
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, world(settledFoo(footest.WithGeneration(3)), footest.Child("a")), func(f *fixture) {
+				reads := f.refuse("get", children, answer)
+				if err := f.sync(); !errors.Is(err, answer) || reads.calls.Load() != 1 {
+					t.Errorf("after %d live reads, the sync ended with %v", reads.calls.Load(), err)
+				}
+				_, status := f.written()
+				if isTrue := status != nil && footest.ReadyOf(*status).Status == metav1.ConditionTrue; isTrue != (answer == nil) {
+					t.Errorf("the status that was written is %+v", status)
+				}
+			})
+		})
+	}
+}
+
+func TestAChildWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
+	testRunning(t, world(footest.Foo("a")), func(f *fixture) {
+		advance(time.Second)
+		f.settle("web")
+		advance(time.Second)
+		f.expectReady("a", "True Available of 1")
+		if reads := f.count("get " + children); reads != 0 {
+			t.Errorf("the child was read live %d times", reads)
+		}
+		f.expectForgotten("a")
+	})
+}
+
+// A suspended Foo's child is left as it is, whatever happens to it, and what is held back is
+// made good at the end.
+func TestASuspendedFooWritesItsStatusAlone(t *testing.T) {
+	for what, objects := range map[string][]runtime.Object{
+		"creation": nil,
+		"repair":   world(footest.Child("a", footest.Drifted)),
+		"deletion": world(footest.Child("a"), oldChild()),
+		"adoption": world(footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))),
+	} {
+		t.Run(what, func(t *testing.T) {
+			testRunning(t, append(objects, footest.Foo("a", footest.Suspended)), func(f *fixture) {
+				advance(time.Hour)
+				f.expectChildWrites()
+				f.expectReady("a", "False Suspended of 1")
+				status := f.cachedFoo("a").Status
+				if !meta.IsStatusConditionTrue(status.Conditions, "Suspended") || !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
+					t.Errorf("the status does not say that the Foo is suspended: %+v", status.Conditions)
+				}
+
+				f.put(footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(status)))
+				advance(time.Minute)
+				f.settle("web")
+				advance(time.Minute)
+				f.expectReady("a", "True Available of 2")
+				footest.ExpectEqual(t, "the children left", []string{footest.Namespace + "/web"}, f.primary.cache.ListKeys())
+				if conditions := f.cachedFoo("a").Status.Conditions; len(conditions) != 1 {
+					t.Errorf("the conditions left are %+v", conditions)
+				}
+			})
+		})
+	}
+}
+
+func TestTextThatIsNotUTF8IsNoMismatchOfTheDefinition(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.refuse("create", children, apierrors.NewServiceUnavailable("nicht verf\xfcgbar"))
+		_ = f.sync()
+		_, status := f.written()
+		if sent, err := json.Marshal(status); err != nil || !strings.Contains(string(sent), "nicht verf\uFFFDgbar") {
+			t.Errorf("sent is %s (%v)", sent, err)
+		}
+	})
+}
+
+// A webhook's denial of one status concerns that Foo alone.
+func TestADeniedStatusStopsNoOthers(t *testing.T) {
+	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
+		f.on("update", "foos", func(action clienttesting.Action) error {
+			if action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo).Name == "a" {
+				return denial(http.StatusNotFound, metav1.StatusReasonNotFound)
+			}
+			return nil
+		})
+		defer f.start(1)()
+		advance(time.Minute)
+		f.expectReady("b", afterCreate())
+	})
+}
+
+// written returns the child that was created or updated, and the status that was written.
+// Either is nil if there was no such write.
+func (f *fixture) written() (child runtime.Object, status *samplev1alpha1.FooStatus) {
+	for _, action := range f.actions() {
+		switch action := action.(type) {
+		case clienttesting.PatchAction:
+			child = f.api.SentBy(action)
+		case clienttesting.CreateAction: // an UpdateAction has the same methods
+			if foo, ok := action.GetObject().(*samplev1alpha1.Foo); ok {
+				status = &foo.Status
+			} else {
+				child = action.GetObject()
+			}
+		}
+	}
+	return child, status
+}
+
+// afterCreate returns the condition Ready of a Foo whose child has just been created.
+func afterCreate() string {
+	if footest.Primary.Unready(footest.Primary.Created(footest.Primary.New(footest.Foo("a")))) != "" {
+		return "False Progressing of 1"
+	}
+	return "True Available of 1"
+}
+
+// Whoever replaces a status each time does not set the pace. One that is replaced once is
+// written again at once.
+func TestAStatusThatSomebodyReplacesEachTime(t *testing.T) {
+	const freeReplacements = 3 // so often a status is written again at once
+	testRunning(t, atRest(), func(f *fixture) {
+		replace := func() {
+			theirs := f.storedFoo("a")
+			theirs.Status.Conditions[0].Status, theirs.Status.Conditions[0].Reason = metav1.ConditionFalse, "Theirs"
+			f.put(theirs)
+		}
+		for range freeReplacements {
+			replace()
+			advance(10 * time.Millisecond)
+			f.expectReady("a", "True Available of 1")
+		}
+		f.takeWrites()
+		for range 36_000 { // an hour
+			if footest.ConditionOf(f.storedFoo("a")).Reason != "Theirs" {
+				replace()
+			}
+			advance(100 * time.Millisecond)
+		}
+		if writes := f.takeWrites(); len(writes) < 5 || len(writes) > 30 {
+			t.Errorf("%d writes in an hour", len(writes))
+		}
+		advance(10 * time.Minute)
+		f.expectReady("a", "True Available of 1")
+		advance(time.Hour)
+		replace()
+		advance(10 * time.Millisecond)
+		f.expectReady("a", "True Available of 1")
+	})
+}
+
+// With a definition that lacks the conditions, the API server drops them.
 func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")), footest.Child("a"))
-		pruning := f.prune()
+	foos := world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")), footest.Child("a"))
+	test(t, foos, func(f *fixture) {
+		var installed atomic.Bool // the right definition
+		f.on("update", "foos", func(action clienttesting.Action) error {
+			if foo := action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo); !installed.Load() {
+				foo.Status = samplev1alpha1.FooStatus{AvailableReplicas: foo.Status.AvailableReplicas}
+			}
+			return nil
+		})
 		defer f.start(2)()
 		for range 20 { // 20 minutes
-			f.resync(t, "a")
-			f.resync(t, "b")
+			f.resync("a")
+			f.resync("b")
 		}
-		if verbs, _ := f.writes(); len(verbs) > 1+2*5 {
-			t.Errorf("two Foos at rest caused %d writes: %v", len(verbs), verbs)
+		if writes := f.takeWrites(); len(writes) > 1+2*5 {
+			t.Errorf("two Foos at rest caused %d writes: %v", len(writes), writes)
 		}
 		if events := f.recorded(); len(events) != 2 {
 			t.Errorf("two transitions have %d Events: %q", len(events), events)
 		}
-		if available := f.cachedFoo(t, "a").Status.AvailableReplicas; available != footest.Settled("a").AvailableReplicas {
+		if available := f.cachedFoo("a").Status.AvailableReplicas; available != footest.Settled("a").AvailableReplicas {
 			t.Errorf("a field that the definition has is not written: %d available", available)
 		}
 
-		pruning.Store(false) // the right definition is installed
+		installed.Store(true)
 		for range 11 {
-			f.resync(t, "a")
-			f.resync(t, "b")
+			f.resync("a")
+			f.resync("b")
 		}
-		f.expectReady(t, "a", "True Available of 1")
-		f.expectReady(t, "b", afterCreate())
-		if f.memory.Of(footest.Foo("a")).Pruned != nil || f.memory.Of(footest.Foo("b")).Pruned != nil {
-			t.Error("the mismatch is still remembered after a status was stored as sent")
-		}
+		f.expectReady("a", "True Available of 1")
+		f.expectReady("b", afterCreate())
+		f.expectForgotten("a") // the mismatch, too
 	})
 }
 
 func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const count = 10
-		world := []runtime.Object{}
-		for i := range count {
-			world = append(world, footest.Foo(fmt.Sprint("a", i), footest.WithChildName(fmt.Sprint("d", i))))
-		}
-		f := newFixture(t, world...)
-		calls, missing := f.countCalls("update", "foos", apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a"))
+	var foos []runtime.Object
+	for i := range 10 {
+		foos = append(foos, footest.Foo(fmt.Sprint("a", i), footest.WithChildName(fmt.Sprint("d", i))))
+	}
+	test(t, foos, func(f *fixture) {
+		missing := f.refuse("update", "foos", fooGone)
 		defer f.start(1)()
 		advance(time.Hour)
-		for i := range count {
-			f.storedChild(t, fmt.Sprint("d", i)) // the children are still reconciled
+		for i := range foos {
+			f.storedChild(fmt.Sprint("d", i)) // the children are still reconciled
 		}
-		if n := calls.Load(); n > 13 { // one every 5 minutes
-			t.Errorf("for %d Foos %d statuses were sent in an hour", count, n)
+		if n := missing.calls.Load(); n > 13 { // one every 5 minutes
+			t.Errorf("for %d Foos %d statuses were sent in an hour", len(foos), n)
 		}
-		f.expectMetrics(t, "an error each 5 minutes", `sample_controller_sync_duration_seconds_count{result="error"} 13`)
-		missing.Store(false)
+		f.expectMetrics("an error each 5 minutes", `sample_controller_sync_duration_seconds_count{result="error"} 13`)
+		missing.over.Store(true)
 		advance(queue.LastRetry)
-		for i := range count {
-			f.resync(t, fmt.Sprint("a", i))
-			f.expectReady(t, fmt.Sprint("a", i), afterCreate())
+		for i := range foos {
+			f.resync(fmt.Sprint("a", i))
+			f.expectReady(fmt.Sprint("a", i), afterCreate())
 		}
 	})
 }
@@ -153,15 +342,20 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 // The API server also answers 404 if the Foo is deleted. That race says nothing about the
 // definition.
 func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Child("a"))
-		gone := apierrors.NewNotFound(footest.FoosResource.GroupResource(), "a")
-		f.refuse("update", "foos", gone)
-		f.refuse("get", "foos", gone)
-		if err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))); err == nil || errors.Is(err, failure.ErrCRDMismatch) || !queue.NextAttempt(err).Expected {
+	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
+		f.refuse("update", "foos", fooGone)
+		f.refuse("get", "foos", fooGone)
+		if err := f.sync(); err == nil || errors.Is(err, failure.ErrCRDMismatch) || !queue.NextAttempt(err).Expected {
 			t.Errorf("the sync ended with: %v", err)
 		}
 	})
+}
+
+// storeAndLose stores what an action updates, and loses the answer.
+func (f *fixture) storeAndLose(action clienttesting.Action) error {
+	_, err := f.api.Update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
+	footest.Must(f.t, err)
+	return errors.New("read: connection reset by peer")
 }
 
 // If the response to a status write is lost, its transition still has one Event, whether
@@ -169,24 +363,17 @@ func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, footest.Foo("a"), footest.Child("a"))
-				lost := false
-				f.fooClient.PrependReactor("update", "foos", func(action clienttesting.Action) (bool, runtime.Object, error) {
-					if lost {
-						return false, nil, nil
-					}
-					lost = true
+			test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
+				f.onFirst(1, "update", "foos", func(action clienttesting.Action) error {
 					if stored {
-						_, err := f.api.Update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
-						footest.Must(t, err)
+						return f.storeAndLose(action)
 					}
-					return true, nil, errors.New("read: connection reset by peer")
+					return errors.New("read: connection reset by peer")
 				})
 				defer f.start(2)()
 				advance(time.Hour)
-				f.expectReady(t, "a", "True Available of 1")
-				footest.ExpectEqual(t, "the list of events", []string{"Normal Available " + footest.ReadyOf(footest.Settled("a")).Message}, f.recorded())
+				f.expectReady("a", "True Available of 1")
+				f.expectEvents("Normal Available " + footest.ReadyOf(footest.Settled("a")).Message)
 			})
 		})
 	}
@@ -194,66 +381,24 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 
 // Another controller may replace the status before a sync gets as far as its own.
 func TestATransitionWhoseAnswerIsLostHasItsEventAfterALostRace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"), footest.Child("a"))
-		f.fooClient.PrependReactor("update", "foos", once(func(action clienttesting.Action) error {
-			_, err := f.api.Update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
-			footest.Must(t, err)
-			f.drift(t, "web")
+	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
+		f.onFirst(1, "update", "foos", func(action clienttesting.Action) error {
+			lost := f.storeAndLose(action)
+			f.change("web", footest.Drifted)
 			advance(time.Millisecond) // the next sync sees both
-			return errors.New("read: connection reset by peer")
-		}))
-		f.kubeClient.PrependReactor("patch", children, once(func(clienttesting.Action) error {
-			foo := f.storedFoo(t, "a").DeepCopy()
+			return lost
+		})
+		f.onFirst(1, "patch", children, func(clienttesting.Action) error {
+			foo := f.storedFoo("a")
 			foo.Status.Conditions[0].Reason = "OfAnother"
-			f.updateFoo(t, foo)
-			return apierrors.NewConflict(footest.ChildGR, "web", errors.New("modified"))
-		}))
+			f.put(foo)
+			return childModified
+		})
 		defer f.start(2)()
 		advance(time.Hour)
-		if events := f.recorded(); len(events) < 2 || !strings.HasPrefix(events[0], "Normal Available ") || !strings.HasPrefix(events[1], "Normal Progressing ") {
+		events := f.recorded()
+		if len(events) < 2 || !strings.HasPrefix(events[0], "Normal Available ") || !strings.HasPrefix(events[1], "Normal Progressing ") {
 			t.Errorf("the Events are %q", events)
-		}
-	})
-}
-
-// once returns a reaction to the first call.
-func once(answer func(clienttesting.Action) error) clienttesting.ReactionFunc {
-	done := false
-	return func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if done {
-			return false, nil, nil
-		}
-		done = true
-		return true, nil, answer(action)
-	}
-}
-
-// A condition whose time could not be decoded has none, but the API server requires one.
-func TestEveryConditionHasATime(t *testing.T) {
-	before := footest.Settled("a")
-	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
-	before.Conditions[0].LastTransitionTime = metav1.Time{}
-	after := plan.Foos(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, footest.Now)
-	for _, condition := range *after.GetConditions() {
-		if !condition.LastTransitionTime.Equal(&footest.Now) {
-			t.Errorf("the condition %s has the time %v", condition.Type, condition.LastTransitionTime)
-		}
-	}
-}
-
-func TestFailedFooIsHeldBeforeItsStatusIsWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
-		f.refuse("create", children, apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota")))
-		held := false
-		f.fooClient.PrependReactor("update", "foos", func(clienttesting.Action) (bool, runtime.Object, error) {
-			held = f.backoff.InBackoff(footest.KeyOf(footest.Foo("a")))
-			return false, nil, nil
-		})
-		_ = f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
-		if !held {
-			t.Error("the watch event of the status would wake the Foo at once")
 		}
 	})
 }

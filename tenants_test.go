@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what one tenant can do to the others: what they wait for.
+// Tests of what one tenant can do to the others, and of metrics.
 
 package main
 
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,76 +26,72 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// otherTenant has the Foos that wait, in a namespace of their own.
-type otherTenant struct {
-	*fixture
-
-	served sync.Map // when the child of a Foo was created, by its name
-}
-
 const teamB = "team-b"
 
-// newOtherTenant watches what the other tenant gets. Call it before the workers start.
-func newOtherTenant(f *fixture) *otherTenant {
-	tenant := &otherTenant{fixture: f}
-	f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
+// waits counts how long Foos of another namespace wait for their children.
+type waits struct {
+	*fixture
+
+	created sync.Map // when the child of a Foo was created, by its name
+}
+
+// newWaits watches what the other namespace gets. Call it before the workers start.
+func newWaits(f *fixture) *waits {
+	w := &waits{fixture: f}
+	f.on("create", children, func(action clienttesting.Action) error {
 		if action.GetNamespace() == teamB {
-			tenant.served.Store(action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName(), time.Now())
+			w.created.Store(nameIn(action), time.Now())
 		}
-		return false, nil, nil
+		return nil
 	})
-	return tenant
+	return w
 }
 
-// asks creates a Foo, and returns a function that says how long its child took.
-func (o *otherTenant) asks(t *testing.T, name string) (waited func() time.Duration) {
-	t.Helper()
-	foo := footest.Foo(name, footest.WithChildName(name))
-	foo.Namespace = teamB
-	o.api.Stamp(foo)
+// expect creates a Foo and checks, after a while, how long its child took.
+func (w *waits) expect(limit, after time.Duration, names ...string) {
+	w.t.Helper()
 	asked := time.Now()
-	footest.Must(t, o.fooClient.Tracker().Create(footest.FoosResource, foo, teamB))
-	return func() time.Duration {
-		if at, served := o.served.Load(name); served {
-			return at.(time.Time).Sub(asked)
-		}
-		return time.Hour
+	for _, name := range names {
+		foo := footest.Foo(name, footest.WithChildName(name))
+		foo.Namespace = teamB
+		w.put(foo)
 	}
-}
-
-// Whoever may create children names the Foo that controls them: any number of them are
-// obsolete. Before, another tenant waited for all of them: 1 s here.
-func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many = 200
-		world := []runtime.Object{footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a")}
-		for i := range many {
-			world = append(world, footest.Child("a", footest.Named(fmt.Sprintf("old-%d", i))))
+	advance(after)
+	for _, name := range names {
+		created, _ := w.created.Load(name)
+		if at, ok := created.(time.Time); !ok || at.Sub(asked) > limit {
+			w.t.Errorf("the Foo %s of the other tenant, of %v, got its child at %v", name, asked, created)
 		}
-		f := newFixture(t, world...)
-		tenant := newOtherTenant(f)
-		f.callsTake("get", 5*time.Millisecond)
-		defer f.start(1)()
-		advance(time.Millisecond)
-		waited := tenant.asks(t, "b")
-		advance(time.Minute)
-		if took := waited(); took > 100*time.Millisecond {
-			t.Errorf("the other tenant waited for %v", took)
-		}
-		if left := len(f.primary.cache.List()); left != 2 {
-			t.Errorf("%d children are left, not 2", left)
-		}
-	})
+	}
 }
 
 // callsTake makes each call of a verb on children in the namespace of footest take some
 // time.
 func (f *fixture) callsTake(verb string, took time.Duration) {
-	f.kubeClient.PrependReactor(verb, children, func(action clienttesting.Action) (bool, runtime.Object, error) {
+	f.on(verb, children, func(action clienttesting.Action) error {
 		if action.GetNamespace() == footest.Namespace {
 			<-time.After(took)
 		}
-		return false, nil, nil
+		return nil
+	})
+}
+
+// Whoever may create children names the Foo that controls them: any number of them are
+// obsolete. Before, another tenant waited for all of them: 1 s here.
+func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
+	var obsolete []runtime.Object
+	for i := range 200 {
+		obsolete = append(obsolete, footest.Child("a", footest.Named(fmt.Sprintf("old-%d", i))))
+	}
+	test(t, atRest(obsolete...), func(f *fixture) {
+		others := newWaits(f)
+		f.callsTake("get", 5*time.Millisecond)
+		defer f.start(1)()
+		advance(time.Millisecond)
+		others.expect(100*time.Millisecond, time.Minute, "b")
+		if left := len(f.primary.cache.List()); left != 2 {
+			t.Errorf("%d children are left, not 2", left)
+		}
 	})
 }
 
@@ -102,56 +99,46 @@ func (f *fixture) callsTake(verb string, took time.Duration) {
 // for the call under way, and before for one more with each key: 70 s for five Foos. (Fake
 // clientsets answer one call at a time: internal/queue tests two workers.)
 func TestCallsThatHangDoNotDelayAnotherNamespace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var world []runtime.Object
-		for i := range 20 {
-			world = append(world, footest.Foo(fmt.Sprintf("a%d", i), footest.WithChildName(fmt.Sprintf("d%d", i))))
-		}
-		f := newFixture(t, world...)
-		f.refuseIn(footest.Namespace, apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded")))
+	var foos []runtime.Object
+	for i := range 20 {
+		foos = append(foos, footest.Foo(fmt.Sprintf("a%d", i), footest.WithChildName(fmt.Sprintf("d%d", i))))
+	}
+	test(t, foos, func(f *fixture) {
+		f.on("create", children, func(action clienttesting.Action) error {
+			if action.GetNamespace() == footest.Namespace {
+				return apierrors.NewInternalError(errors.New("failed calling webhook: context deadline exceeded"))
+			}
+			return nil
+		})
 		f.callsTake("create", 10*time.Second)
-		tenant := newOtherTenant(f)
+		others := newWaits(f)
 		defer f.start(1)()
 		advance(5 * time.Minute)
-		var waits []func() time.Duration
-		for i := range 5 {
-			waits = append(waits, tenant.asks(t, fmt.Sprintf("b%d", i)))
-		}
-		advance(10 * time.Minute)
-		for _, waited := range waits {
-			if took := waited(); took > 11*time.Second {
-				t.Errorf("a Foo of the other tenant waited for %v", took)
-			}
-		}
+		others.expect(11*time.Second, 10*time.Minute, "b0", "b1", "b2", "b3", "b4")
 	})
 }
 
-// refuseIn makes the API server refuse the creation of children in a namespace.
-func (f *fixture) refuseIn(namespace string, err error) {
-	f.kubeClient.PrependReactor("create", children, func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return action.GetNamespace() == namespace, nil, err
-	})
-}
-
-// waiting returns a Foo that asks for a name which "b" has, as its status says.
-func waiting(i int) *samplev1alpha1.Foo {
-	return footest.Foo(fmt.Sprintf("w%d", i), footest.WithStatus(samplev1alpha1.FooStatus{
+// waiting returns Foos that ask for a name which "b" has, as their statuses say.
+func waiting(count int) []runtime.Object {
+	status := samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Conditions: footest.Stalled(footest.Ready(metav1.ConditionFalse, conflict, footest.ConflictWithB, footest.Earlier)),
-	}))
+	}
+	var foos []runtime.Object
+	for i := range count {
+		foos = append(foos, footest.Foo(fmt.Sprintf("w%d", i), footest.WithStatus(status)))
+	}
+	return foos
 }
 
 // Before, a status of that child queued all of them: 10,000 keys and 100 ms of syncs.
 func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
 	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Child("b"))
-	for i := range 10_000 {
-		footest.Must(t, f.cache.Add(waiting(i)))
+	for _, foo := range waiting(10_000) {
+		footest.Must(t, f.cache.Add(foo.(*samplev1alpha1.Foo)))
 	}
 	f.drainQueue()
 	f.primary.updated(footest.Child("b"), footest.Child("b", footest.AtVersion("21")))
-	if n := f.queue.Len(); n != 1 { // its own Foo
-		t.Errorf("%d Foos are queued", n)
-	}
-	f.drainQueue()
+	f.expectQueued(1, "a status") // its own Foo
 	f.primary.updated(footest.Child("b", footest.AtVersion("21")), footest.Child("c", footest.AtVersion("22")))
 	if n := f.queue.Len(); n > 2*maxAsking+2 { // for both states
 		t.Errorf("a change of the owner queues %d Foos", n)
@@ -160,76 +147,44 @@ func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
 
 // Before, each of these requests was a write for each Foo.
 func TestWhoHasANameIsNotWrittenWithEachChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many = 50
-		world := []runtime.Object{footest.Child("b")}
-		for i := range many {
-			world = append(world, waiting(i))
-		}
-		f := newFixture(t, world...)
-		defer f.start(2)()
+	foos := waiting(50)
+	testRunning(t, append(foos, footest.Child("b")), func(f *fixture) {
 		advance(time.Second)
-		f.expectWrites(t)
+		f.expectWrites()
 		for i := range 20 {
-			renamed := f.storedChild(t, "web").DeepCopyObject().(footest.Object)
-			owners := renamed.GetOwnerReferences()
-			owners[0].Name = fmt.Sprintf("nobody-%d", i)
-			renamed.SetOwnerReferences(owners)
-			f.updateChild(t, renamed)
+			f.change("web", func(child footest.Object) {
+				owners := child.GetOwnerReferences()
+				owners[0].Name = fmt.Sprintf("nobody-%d", i)
+				child.SetOwnerReferences(owners)
+			})
 			advance(100 * time.Millisecond)
 		}
 		advance(time.Minute)
-		for i := range many {
-			f.resync(t, fmt.Sprintf("w%d", i))
+		for i := range foos {
+			f.resync(fmt.Sprintf("w%d", i))
 		}
 		advance(time.Minute)
-		if n := countWrites(f, "update foos/status"); n != many {
-			t.Errorf("%d statuses were written for %d Foos", n, many)
-		}
+		footest.ExpectEqual(t, "the number of statuses that were written", len(foos), f.count(writeStatus))
 	})
 }
 
 // kubectl delete foo --all, after a template gave all of them one name. Before: 780 writes.
 func TestDeletingFoosOfOneNameIsNotQuadratic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const many = 40
-		var world []runtime.Object
-		for i := range many {
-			world = append(world, footest.Foo(fmt.Sprintf("w%d", i)))
-		}
-		f := newFixture(t, world...)
-		defer f.start(2)()
+	var foos []runtime.Object
+	for i := range 40 {
+		foos = append(foos, footest.Foo(fmt.Sprintf("w%d", i)))
+	}
+	testRunning(t, foos, func(f *fixture) {
 		advance(time.Minute)
-		f.fooClient.ClearActions()
-		for range many - 1 {
-			f.deleteFoo(t, metav1.GetControllerOf(f.storedChild(t, "web")).Name)
+		f.takeWrites()
+		for range foos[1:] {
+			f.deleteFoo(metav1.GetControllerOf(f.storedChild("web")).Name)
 			advance(time.Millisecond)
-			f.deleteChild(t, "web") // as the garbage collector does
+			f.deleteChild("web")
 			advance(100 * time.Millisecond)
 		}
-		if n := countWrites(f, "update foos/status"); n > 4*many {
-			t.Errorf("the deletion of %d Foos led to %d writes", many-1, n)
-		}
-	})
-}
-
-// Before, each such Foo was read 370 times an hour.
-func TestAFooThatOnlyTheCacheHasIsReadSeldom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureWith(t, holdFoos, footest.Foo("a", footest.WithStatus(footest.Settled("a"))), footest.Child("a"))
-		defer f.start(2)()
-		advance(0)
-		f.deleteFoo(t, "a")
-		f.collectChildren(t)
-		advance(time.Hour)
-		reads := 0
-		for _, action := range f.fooClient.Actions() {
-			if action.GetVerb() == "get" {
-				reads++
-			}
-		}
-		if reads > 30 {
-			t.Errorf("it was read %d times in an hour", reads)
+		if n := f.count(writeStatus); n > 4*len(foos) {
+			t.Errorf("the deletion of %d Foos led to %d writes", len(foos)-1, n)
 		}
 	})
 }
@@ -237,31 +192,112 @@ func TestAFooThatOnlyTheCacheHasIsReadSeldom(t *testing.T) {
 // The failures of a tenant's Foos must not fill the log. Before, 10,000 Foos that a quota
 // refuses logged 33 lines a second.
 func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, footest.Foo("a"))
+	test(t, world(footest.Foo("a")), func(f *fixture) {
 		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))
 		f.ctx = klog.NewContext(f.ctx, logger)
 		log := logger.GetSink().(ktesting.Underlier).GetBuffer()
-		quota := apierrors.NewForbidden(footest.ChildGR, "a", errors.New("exceeded quota"))
-		var answer atomic.Value
-		answer.Store(quota)
-		f.kubeClient.PrependReactor("create", children, func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, answer.Load().(error)
-		})
 		defer f.start(1)()
-		for _, step := range []struct {
-			answer *apierrors.StatusError
-			later  time.Duration
-			lines  int
-		}{
-			{quota, 50 * time.Minute, 1},
-			{apierrors.NewInternalError(errors.New("boom")), 6 * time.Minute, 2}, // another cause
-			{quota, time.Hour, 3},
-		} {
-			answer.Store(step.answer)
-			advance(step.later)
-			if lines := strings.Count(log.String(), "Sync failed"); lines != step.lines {
-				t.Errorf("%d lines after %v more of %v, not %d:\n%s", lines, step.later, step.answer, step.lines, log)
+		for i, failure := range []error{quotaExceeded, serverFails} { // two causes
+			f.refuse("create", children, failure)
+			advance(50 * time.Minute)
+			if lines := strings.Count(log.String(), "Sync failed"); lines != i+1 {
+				t.Errorf("after 50 minutes of %v there are %d lines:\n%s", failure, lines, log)
+			}
+		}
+	})
+}
+
+// scraped returns what a scrape is answered with.
+func (f *fixture) scraped() string {
+	f.t.Helper()
+	answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, "/metrics", http.NoBody)
+	f.metrics.Handler().ServeHTTP(answer, request)
+	footest.ExpectEqual(f.t, "the code of the answer to a scrape", http.StatusOK, answer.Code)
+	return answer.Body.String()
+}
+
+// ours returns the lines of this controller's own metrics.
+func (f *fixture) ours() []string {
+	return slices.DeleteFunc(strings.Split(f.scraped(), "\n"), func(line string) bool {
+		return !strings.HasPrefix(line, "sample_controller_") || strings.Contains(line, "_bucket{")
+	})
+}
+
+// expectMetrics checks that a scrape contains these lines.
+func (f *fixture) expectMetrics(what string, want ...string) {
+	f.t.Helper()
+	lines := f.ours()
+	for _, line := range want {
+		if !slices.Contains(lines, line) {
+			f.t.Errorf("The metrics of the %s lack\n%s\nand have\n%s", what, line, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// countOf is the metric that counts a write, such as createChild. A patch counts as an
+// update.
+func countOf(write string, count int) string {
+	verb, resource, _ := strings.Cut(strings.Replace(write, "patch ", "update ", 1), " ")
+	return fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q} %d`, resource, verb, count)
+}
+
+func TestMetricsOfAController(t *testing.T) {
+	foos := world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("taken")), footest.Child("c", footest.Named("taken")))
+	test(t, foos, func(f *fixture) {
+		f.expectMetrics("writes before the first", countOf(createChild, 0))
+		f.callsTake("create", 3*time.Second)
+		defer f.start(1)()
+		advance(4 * time.Second)
+		f.expectMetrics("writes", countOf(createChild, 1), countOf(updateChild, 0), countOf(deleteChild, 0), countOf(writeStatus, 2))
+		f.expectMetrics("durations", `sample_controller_sync_duration_seconds_sum{result="success"} 3`)
+
+		f.change("web", footest.Drifted)
+		advance(time.Second)
+		f.expectMetrics("writes of a change", countOf(updateChild, 1))
+
+		renamed := f.storedFoo("a")
+		footest.WithChildName("renamed")(renamed)
+		f.put(renamed)
+		advance(4 * time.Second)
+		f.expectMetrics("writes of a rename", countOf(createChild, 2), countOf(deleteChild, 1))
+	})
+}
+
+func TestRefusedWritesAreCountedByCause(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.refuse("create", children, quotaExceeded)
+		f.refuse("update", "foos", apierrors.NewUnauthorized("no"))
+		defer f.start(1)()
+		advance(0)
+		f.expectMetrics("refused writes", countOf(createChild, 0), countOf(writeStatus, 0),
+			`sample_controller_refusals_total{cause="quota"} 1`,
+			`sample_controller_refusals_total{cause="permission"} 1`,
+			`sample_controller_refusals_total{cause="policy"} 0`,
+			`sample_controller_sync_duration_seconds_count{result="error"} 1`,
+			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
+	})
+}
+
+// The number of series does not depend on the number of Foos: there are all of them from the
+// start, and the names of objects are in none.
+func TestSeriesAreBounded(t *testing.T) {
+	test(t, world(footest.Foo("very-own-name", footest.WithChildName("its-child")), footest.Foo("other")), func(f *fixture) {
+		f.metrics.CountByReady("foos", f.CountByReady)
+		series := func() (series []string) {
+			for _, line := range f.ours() {
+				name, _, _ := strings.Cut(line, " ")
+				series = append(series, name)
+			}
+			return series
+		}
+		before := series()
+		defer f.start(2)()
+		advance(time.Second)
+		footest.ExpectEqual(t, "the list of our series", before, series())
+		text := f.scraped()
+		for _, name := range []string{"very-own-name", "its-child", `"` + footest.Namespace + `"`} {
+			if strings.Contains(text, name) {
+				t.Errorf("A series contains the name %s of an object: %s", name, text)
 			}
 		}
 	})

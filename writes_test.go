@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests of the writes of children: what is read live before them, adoption, children of each
+// kind and of earlier names, and others who deny, change or undo what was written.
+
+package main
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/internal/failure"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
+)
+
+// In each row a live read contradicts the caches, and so nothing is written.
+func TestNothingIsWrittenOnTheBasisOfACacheAlone(t *testing.T) {
+	drifted := world(settledFoo(), footest.Child("a", footest.Drifted))
+	handedOver := world(settledFoo(), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
+	renamed := atRest(oldChild())
+	// The cache may still have the child of an earlier name, although it is deleted. A Foo that
+	// is renamed back to it must not become ready because of that.
+	renamedBack := world(settledFoo(footest.WithGeneration(3)), footest.Child("a"))
+	for name, row := range map[string]struct {
+		cached []runtime.Object
+		live   []footest.Object // or what is gone from the API server, as its name
+		gone   string
+		want   error
+	}{
+		"update: the Foo has a newer spec": {
+			drifted, []footest.Object{settledFoo(footest.WithReplicas(9), footest.WithGeneration(2))}, "", failure.ErrBehind},
+		"update: the Foo has another spec of the same generation, as after a restore of etcd": {
+			drifted, []footest.Object{settledFoo(footest.WithReplicas(9))}, "", failure.ErrBehind},
+		"update: the child is as asked": {
+			drifted, []footest.Object{footest.Child("a")}, "", failure.ErrBehind},
+		"adoption: the annotation was removed": {
+			handedOver, []footest.Object{footest.Child("a", footest.WithoutOwner)}, "", failure.ErrBehind},
+		"adoption: another Foo controls the child": {
+			handedOver, []footest.Object{footest.Child("b", footest.WithAdoptBy("a"))}, "", failure.ErrBehind},
+		"adoption: the child is being deleted": {
+			handedOver, []footest.Object{footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"), footest.Terminating)},
+			"", failure.ErrBehind},
+		"deletion: the Foo was renamed back": {
+			renamed, []footest.Object{settledFoo(footest.WithChildName("old"), footest.WithGeneration(2))}, "", failure.ErrBehind},
+		"deletion: the Foo is being deleted": {
+			renamed, []footest.Object{settledFoo(footest.BeingDeleted)}, "", failure.ErrBehind},
+		"deletion: the Foo was recreated": {
+			renamed, []footest.Object{settledFoo(footest.WithFooUID("uid-new"))}, "", failure.ErrBehind},
+		"deletion: another Foo controls the wanted child": {
+			renamed, []footest.Object{footest.Child("b")}, "", failure.ErrBehind},
+		"deletion: the wanted child is being deleted": {
+			renamed, []footest.Object{footest.Child("a", footest.Terminating)}, "", failure.ErrBehind},
+		"deletion: another Foo controls the old child": {
+			renamed, []footest.Object{footest.Child("b", footest.Named("old"))}, "", nil},
+		"deletion: the old child was orphaned":    {renamed, []footest.Object{oldChild(footest.WithoutOwner)}, "", nil},
+		"deletion: the old child is in deletion":  {renamed, []footest.Object{oldChild(footest.Terminating)}, "", nil},
+		"deletion: the old child is gone already": {renamed, nil, "old", nil},
+		"ready: another Foo controls the child":   {renamedBack, []footest.Object{footest.Child("b")}, "", failure.ErrBehind},
+		"ready: the child has drifted":            {renamedBack, []footest.Object{footest.Child("a", footest.Drifted)}, "", failure.ErrBehind},
+		"ready: the child is being deleted":       {renamedBack, []footest.Object{footest.Child("a", footest.Terminating)}, "", failure.ErrBehind},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testWith(t, holdAll, row.cached, func(f *fixture) {
+				for _, object := range row.live {
+					f.put(object)
+				}
+				if row.gone != "" {
+					f.deleteChild(row.gone)
+				}
+				if err := f.sync(); !errors.Is(err, row.want) {
+					t.Errorf("the sync ended with %v, not %v", err, row.want)
+				}
+				f.expectWrites()
+			})
+		})
+	}
+}
+
+// recordingT records the message of a failure.
+type recordingT struct {
+	testing.TB
+
+	message string
+}
+
+func (t *recordingT) Error(args ...any) { t.message = args[0].(string) }
+
+func TestAnUnknownResourceFailsTheTest(t *testing.T) {
+	test(t, nil, func(f *fixture) {
+		failed := &recordingT{TB: t}
+		f.api.Serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
+		_, _ = f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{})
+		footest.ExpectEqual(t, "the failure", footest.UnknownResource("nodes", t.Name()), failed.message)
+	})
+}
+
+func TestDeleteNamesWhatItDeletes(t *testing.T) {
+	test(t, atRest(oldChild(footest.AtVersion("33"))), func(f *fixture) {
+		footest.Must(t, f.sync())
+		var options []metav1.DeleteOptions
+		for _, action := range f.kubeClient.Actions() {
+			if action, ok := action.(clienttesting.DeleteActionImpl); ok {
+				options = append(options, action.DeleteOptions)
+			}
+		}
+		footest.ExpectEqual(t, "the options of the deletions", []metav1.DeleteOptions{{
+			Preconditions:     &metav1.Preconditions{UID: new(oldChild().GetUID()), ResourceVersion: new("33")},
+			PropagationPolicy: new(metav1.DeletePropagationBackground),
+		}}, options)
+	})
+}
+
+// An owner's UID does not count in another namespace.
+func TestChildrenOfOtherNamespacesAreIgnored(t *testing.T) {
+	elsewhere := func(name string) footest.Object {
+		return footest.Child("a", footest.Named(name), func(child footest.Object) { child.SetNamespace("team-b") })
+	}
+	test(t, world(footest.Foo("a"), footest.Child("a"), elsewhere("one"), elsewhere("two")), func(f *fixture) {
+		footest.Must(t, f.sync())
+		for _, action := range f.kubeClient.Actions() {
+			if get, ok := action.(clienttesting.GetAction); ok && get.GetName() != "web" {
+				t.Errorf("child %s in another namespace was read", get.GetName())
+			}
+		}
+	})
+}
+
+// testEachKind runs a test for each kind of children, of the Foo "a", which asks for one of each.
+func testEachKind(t *testing.T, body func(f *fixture, kind *footest.Kind, foo footest.Object)) {
+	t.Helper()
+	for _, owner := range footest.Owners {
+		for _, kind := range owner.Kinds {
+			foo := owner.Like(footest.Foo("a"))
+			t.Run(kind.Kind, func(t *testing.T) {
+				test(t, world(foo), func(f *fixture) {
+					f.setTable(f.allKinds...)
+					body(f, kind, foo)
+				})
+			})
+		}
+	}
+}
+
+// syncUntilIdle syncs the Foo "a" until a sync writes nothing, and returns its child of a kind.
+func (f *fixture) syncUntilIdle(kind *footest.Kind, foo footest.Object) footest.Object {
+	f.t.Helper()
+	for range 3 + len(f.children) {
+		synctest.Wait()
+		f.takeWrites()
+		footest.Must(f.t, f.sync())
+	}
+	f.expectWrites()
+	child, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(foo))
+	footest.Must(f.t, err)
+	return child.(footest.Object)
+}
+
+func TestAChildOfEachKindIsMadeAndItsDriftIsRepaired(t *testing.T) {
+	testEachKind(t, func(f *fixture, kind *footest.Kind, foo footest.Object) {
+		drifted := f.syncUntilIdle(kind, foo)
+		footest.CheckWanted(t, drifted, foo)
+		kind.Drift(drifted, nil)
+		kind.Edit(drifted, "1")
+		kind.Default(drifted)
+		f.put(drifted.DeepCopyObject().(footest.Object))
+		repaired := f.syncUntilIdle(kind, foo)
+		footest.CheckWanted(t, repaired, foo)
+		footest.CheckOthersKept(t, drifted, repaired, foo)
+	})
+}
+
+func TestATakenNameOfEachKindIsAConflict(t *testing.T) {
+	testEachKind(t, func(f *fixture, kind *footest.Kind, foo footest.Object) {
+		foreign := kind.Created(kind.ForeignNamed(kind.Name(foo)))
+		f.put(foreign)
+		footest.ExpectEqual(t, "the object of somebody else", foreign, f.syncUntilIdle(kind, foo))
+		after, err := f.fooClient.Tracker().Get(kind.Owner().Resource, footest.Namespace, "a")
+		footest.Must(t, err)
+		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", footest.ConditionOf(after.(footest.Object)).Reason)
+	})
+}
+
+// If a webhook reverts an adoption, annotation included, the controller does not retry it.
+func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
+	test(t, world(footest.Foo("a"), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))), func(f *fixture) {
+		f.admitChildren("update", footest.WithoutOwner, footest.WithAdoptBy("a"))
+		defer f.start(2)()
+		for range 5 {
+			f.resync("a")
+		}
+		f.expectReady("a", "False "+failed+" of 1")
+		f.expectWrites(updateChild, writeStatus)
+		if got := f.cachedFoo("a").Status; got.Replicas != 0 || got.Selector != "" {
+			t.Errorf("the status counts Pods that are not the Foo's: %+v", got)
+		}
+	})
+}
+
+// A consent is good for one adoption.
+func TestConsentToAdoptIsSpent(t *testing.T) {
+	handedOver := footest.Child("a", footest.WithTeam, footest.WithoutOwner, footest.WithAdoptBy("a"))
+	testRunning(t, world(footest.Foo("a"), handedOver), func(f *fixture) {
+		advance(time.Second)
+		adopted := f.storedChild("web")
+		if !f.kind.IsControlledBy(adopted, footest.Foo("a")) {
+			t.Fatal("the child is not adopted")
+		}
+		footest.ExpectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.GetAnnotations())
+
+		f.change("web", footest.WithoutOwner) // on purpose, as an orphan deletion does
+		advance(time.Hour)
+		f.expectReady("a", "False "+conflict+" of 1")
+		f.deleteFoo("a")
+		advance(time.Second)
+		f.put(footest.Foo("a", footest.WithFooUID("uid-second")))
+		advance(time.Hour)
+		if metav1.GetControllerOf(f.storedChild("web")) != nil {
+			t.Error("a child was adopted again without a new consent")
+		}
+	})
+}
+
+// admitChildren adds an admission webhook that changes each child in an operation, or in all.
+func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
+	f.api.Admit = func(operation string, sent footest.Object) error {
+		for _, change := range changes {
+			if footest.Primary.Is(sent) && (operation == in || in == "") {
+				change(sent)
+			}
+		}
+		return nil
+	}
+}
+
+func TestAMutationOfTheCreationAloneIsRepaired(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.admitChildren("create", footest.Drifted)
+		defer f.start(2)()
+		advance(time.Second)
+		f.expectWanted()
+		f.expectChildWrites(createChild, updateChild)
+		advance(time.Hour)
+		f.expectChildWrites()
+	})
+}
+
+// stalled returns the condition Stalled of the Foo "a", or nil.
+func (f *fixture) stalled() *metav1.Condition {
+	f.t.Helper()
+	return meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
+}
+
+// undo makes somebody change the child back, 10 ms after each of the controller's updates,
+// until it is over.
+func (f *fixture) undo() (over *atomic.Bool) {
+	over = &atomic.Bool{}
+	f.on("patch", children, func(clienttesting.Action) error {
+		time.AfterFunc(10*time.Millisecond, func() {
+			if !over.Load() {
+				f.change("web", footest.Drifted)
+			}
+		})
+		return nil
+	})
+	// The fake clientset keeps no managedFields.
+	f.kubeClient.PrependReactor("get", children, func(clienttesting.Action) (bool, runtime.Object, error) {
+		live := f.storedChild("web")
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: metav1.NewFieldsV1(`{"f:spec": {"f:replicas": {}}}`)}})
+		return true, live, nil
+	})
+	return over
+}
+
+func TestAFightIsDampedAndTold(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		over := f.undo()
+		f.change("web", footest.Drifted)
+		advance(time.Hour)
+		if updates, statuses := f.count(updateChild), f.count(writeStatus); updates > 30 || statuses > 5 {
+			t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
+		}
+		ready := f.expectReady("a", "False "+failed+" of 1")
+		if !strings.Contains(ready.Message, `changed back after each repair, last by "scaler"`) || f.stalled() == nil {
+			t.Errorf("the condition is %+v", ready)
+		}
+		over.Store(true)
+		advance(16 * time.Minute) // the longest pause, and twice that
+		f.expectWanted()
+		f.settle("web")
+		advance(time.Minute)
+		f.expectReady("a", "True Available of 1")
+		if stalled := f.stalled(); stalled != nil {
+			t.Errorf("the fight is over, and the Foo is stalled: %+v", stalled)
+		}
+	})
+}
+
+// What a spec is carried out by is no repair, until its status is stored. If none can be, all
+// that follow are repairs.
+func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
+	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a", footest.Drifted)), func(f *fixture) {
+		f.undo()
+		f.refuse("update", "foos", denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		defer f.start(2)()
+		advance(time.Minute)
+		if updates := f.count(updateChild); updates > 12 {
+			t.Errorf("a minute of a fight led to %d updates", updates)
+		}
+	})
+}
+
+// Three changes by hand within a minute are not a fight.
+func TestAFewRepairsAreMadeAtOnce(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		for _, pause := range []time.Duration{0, 0, 0, time.Minute} { // the last one begins another series
+			advance(pause)
+			f.change("web", footest.Drifted)
+			advance(time.Second)
+			f.expectWanted()
+			if stalled := f.stalled(); stalled != nil {
+				t.Errorf("the Foo is stalled: %+v", stalled)
+			}
+		}
+	})
+}
+
+// denial is the answer to a request that an admission webhook denies with a code of its
+// choice. The API server passes it on (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+func denial(code int32, reason metav1.StatusReason) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "names.example.com" denied the request: taken`,
+	}}
+}
+
+// denials are those that look like lost races, and one that looks like nothing.
+var denials = map[string]error{
+	"code 409":        denial(http.StatusConflict, ""),
+	"code 404":        denial(http.StatusNotFound, ""),
+	"code 418":        denial(http.StatusTeapot, ""),
+	"reason Conflict": denial(http.StatusConflict, metav1.StatusReasonConflict),
+	"reason NotFound": denial(http.StatusNotFound, metav1.StatusReasonNotFound),
+}
+
+// A denial that lasts is told within seconds, and asked for again seldom.
+func TestALastingDenialIsTold(t *testing.T) {
+	settled := settledFoo(footest.WithGeneration(2))
+	for verb, objects := range map[string][]runtime.Object{
+		"create": world(footest.Foo("a")),
+		"patch":  world(settled, footest.Child("a", footest.Drifted)),
+		"delete": world(settled, footest.Child("a"), oldChild()),
+	} {
+		for how, err := range denials {
+			t.Run(verb+", "+how, func(t *testing.T) {
+				test(t, objects, func(f *fixture) {
+					denied := f.refuse(verb, children, err)
+					defer f.start(2)()
+					advance(5 * time.Second)
+					foo := f.cachedFoo("a")
+					ready := footest.ReadyOf(foo.Status)
+					if ready.Status != metav1.ConditionFalse || ready.ObservedGeneration != foo.Generation || !strings.Contains(ready.Message, "taken") {
+						t.Errorf("after 5 s the condition is %+v", ready)
+					}
+					advance(time.Hour)
+					if n := denied.calls.Load(); n > 30 {
+						t.Errorf("%d requests in an hour", n)
+					}
+					denied.over.Store(true)
+					advance(10 * time.Minute)
+					f.settle("web")
+					advance(time.Minute)
+					f.expectReady("a", "True Available of "+[]string{"", "1", "2"}[foo.Generation])
+				})
+			})
+		}
+	}
+}
