@@ -27,57 +27,47 @@ import (
 
 // In each row a live read contradicts the caches, and so nothing is written.
 func TestNothingIsWrittenOnTheBasisOfACacheAlone(t *testing.T) {
+	behind, handOver := failure.ErrBehind, footest.WithAdoptBy("a")
 	drifted := world(settledFoo(), footest.Child("a", footest.Drifted))
-	handedOver := world(settledFoo(), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a")))
+	orphan := world(settledFoo(), footest.Child("a", footest.WithoutOwner, handOver))
 	renamed := atRest(oldChild())
 	// The cache may still have the child of an earlier name, although it is deleted. A Foo that
 	// is renamed back to it must not become ready because of that.
 	renamedBack := world(settledFoo(footest.WithGeneration(3)), footest.Child("a"))
 	for name, row := range map[string]struct {
 		cached []runtime.Object
-		live   []footest.Object // or what is gone from the API server, as its name
-		gone   string
+		live   footest.Object // if it is nil, the child "old" is gone
 		want   error
 	}{
-		"update: the Foo has a newer spec": {
-			drifted, []footest.Object{settledFoo(footest.WithReplicas(9), footest.WithGeneration(2))}, "", failure.ErrBehind},
-		"update: the Foo has another spec of the same generation, as after a restore of etcd": {
-			drifted, []footest.Object{settledFoo(footest.WithReplicas(9))}, "", failure.ErrBehind},
-		"update: the child is as asked": {
-			drifted, []footest.Object{footest.Child("a")}, "", failure.ErrBehind},
-		"adoption: the annotation was removed": {
-			handedOver, []footest.Object{footest.Child("a", footest.WithoutOwner)}, "", failure.ErrBehind},
-		"adoption: another Foo controls the child": {
-			handedOver, []footest.Object{footest.Child("b", footest.WithAdoptBy("a"))}, "", failure.ErrBehind},
-		"adoption: the child is being deleted": {
-			handedOver, []footest.Object{footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"), footest.Terminating)},
-			"", failure.ErrBehind},
-		"deletion: the Foo was renamed back": {
-			renamed, []footest.Object{settledFoo(footest.WithChildName("old"), footest.WithGeneration(2))}, "", failure.ErrBehind},
-		"deletion: the Foo is being deleted": {
-			renamed, []footest.Object{settledFoo(footest.BeingDeleted)}, "", failure.ErrBehind},
-		"deletion: the Foo was recreated": {
-			renamed, []footest.Object{settledFoo(footest.WithFooUID("uid-new"))}, "", failure.ErrBehind},
-		"deletion: another Foo controls the wanted child": {
-			renamed, []footest.Object{footest.Child("b")}, "", failure.ErrBehind},
-		"deletion: the wanted child is being deleted": {
-			renamed, []footest.Object{footest.Child("a", footest.Terminating)}, "", failure.ErrBehind},
-		"deletion: another Foo controls the old child": {
-			renamed, []footest.Object{footest.Child("b", footest.Named("old"))}, "", nil},
-		"deletion: the old child was orphaned":    {renamed, []footest.Object{oldChild(footest.WithoutOwner)}, "", nil},
-		"deletion: the old child is in deletion":  {renamed, []footest.Object{oldChild(footest.Terminating)}, "", nil},
-		"deletion: the old child is gone already": {renamed, nil, "old", nil},
-		"ready: another Foo controls the child":   {renamedBack, []footest.Object{footest.Child("b")}, "", failure.ErrBehind},
-		"ready: the child has drifted":            {renamedBack, []footest.Object{footest.Child("a", footest.Drifted)}, "", failure.ErrBehind},
-		"ready: the child is being deleted":       {renamedBack, []footest.Object{footest.Child("a", footest.Terminating)}, "", failure.ErrBehind},
+		"update: the Foo has a newer spec": {drifted, settledFoo(footest.WithReplicas(9), footest.WithGeneration(2)), behind},
+		// As after a restore of etcd.
+		"update: the same generation has another spec": {drifted, settledFoo(footest.WithReplicas(9)), behind},
+		"update: the child is as asked":                {drifted, footest.Child("a"), behind},
+
+		"adoption: the annotation was removed":     {orphan, footest.Child("a", footest.WithoutOwner), behind},
+		"adoption: another Foo controls the child": {orphan, footest.Child("b", handOver), behind},
+		"adoption: the child is being deleted":     {orphan, footest.Child("a", footest.WithoutOwner, handOver, footest.Terminating), behind},
+
+		"deletion: the Foo was renamed back":              {renamed, settledFoo(footest.WithChildName("old"), footest.WithGeneration(2)), behind},
+		"deletion: the Foo is being deleted":              {renamed, settledFoo(footest.BeingDeleted), behind},
+		"deletion: the Foo was recreated":                 {renamed, settledFoo(footest.WithFooUID("uid-new")), behind},
+		"deletion: another Foo controls the wanted child": {renamed, footest.Child("b"), behind},
+		"deletion: the wanted child is being deleted":     {renamed, footest.Child("a", footest.Terminating), behind},
+		"deletion: another Foo controls the old child":    {renamed, footest.Child("b", footest.Named("old")), nil},
+		"deletion: the old child was orphaned":            {renamed, oldChild(footest.WithoutOwner), nil},
+		"deletion: the old child is being deleted":        {renamed, oldChild(footest.Terminating), nil},
+		"deletion: the old child is gone already":         {renamed, nil, nil},
+
+		"ready: another Foo controls the child": {renamedBack, footest.Child("b"), behind},
+		"ready: the child has drifted":          {renamedBack, footest.Child("a", footest.Drifted), behind},
+		"ready: the child is being deleted":     {renamedBack, footest.Child("a", footest.Terminating), behind},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testWith(t, holdAll, row.cached, func(f *fixture) {
-				for _, object := range row.live {
-					f.put(object)
-				}
-				if row.gone != "" {
-					f.deleteChild(row.gone)
+				if row.live != nil {
+					f.put(row.live)
+				} else {
+					f.deleteChild("old")
 				}
 				if err := f.sync(); !errors.Is(err, row.want) {
 					t.Errorf("the sync ended with %v, not %v", err, row.want)
