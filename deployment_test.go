@@ -89,7 +89,8 @@ func TestSync(t *testing.T) {
 			world: world(settledFoo(), footest.Deployment("a")),
 		},
 		"a Deployment that another release made is taken over without a write to it": {
-			world:  world(footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2}), footest.Pending), footest.Deployment("a")),
+			world: world(footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2}), footest.Pending),
+				footest.Deployment("a")),
 			writes: []string{writeStatus}, status: &settledNow,
 		},
 		"the image of a Deployment that drifted is reset": {
@@ -201,8 +202,7 @@ func (f *fixture) deployment(name string) *appsv1.Deployment {
 	return f.storedChild(name).(*appsv1.Deployment)
 }
 
-// rollOut sets the Deployment's status: the numbers of Pods and of available ones, of the
-// wanted two.
+// rollOut sets how many Pods the Deployment has, and how many of them are available.
 func (f *fixture) rollOut(replicas, available int32) {
 	f.t.Helper()
 	f.change("web", footest.Changed(func(deployment *appsv1.Deployment) {

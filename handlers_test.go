@@ -219,7 +219,8 @@ func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
 	defer server.Close()
 	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
 	footest.Must(t, err)
-	list, err := client.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(t.Context(), metav1.ListOptions{}) // as an informer does
+	// As an informer does.
+	list, err := client.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(t.Context(), metav1.ListOptions{})
 	footest.Must(t, err)
 	if len(list.Items) != 3 {
 		t.Errorf("the list has %d Foos", len(list.Items))

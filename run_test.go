@@ -82,8 +82,7 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 		f.storedChild("other")
 
 		advance(6 * time.Hour)
-		last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2])
-		if last != 5*time.Minute {
+		if last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2]); last != 5*time.Minute {
 			t.Errorf("after hours of failure the Foo is retried every %v, not every 5m", last)
 		}
 		if second := attempts[1].Sub(attempts[0]); second != 5*time.Millisecond {
@@ -330,7 +329,10 @@ type slowServer struct {
 func newSlowServer(t *testing.T) *slowServer {
 	t.Helper()
 	foos := world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("b")))
-	s := &slowServer{newFixtureInRealTime(t, func(*fixture) {}, foos...), make(chan struct{}, 10), make(chan struct{}), make(chan struct{}, 10)}
+	s := &slowServer{
+		fixture: newFixtureInRealTime(t, func(*fixture) {}, foos...),
+		called:  make(chan struct{}, 10), release: make(chan struct{}), cut: make(chan struct{}, 10),
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// net/http notices that the client is gone only after the whole body was read.
 		_, _ = io.Copy(io.Discard, r.Body)

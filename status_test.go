@@ -109,18 +109,12 @@ func TestARefusalThatLastsIsStalled(t *testing.T) {
 		refused := f.refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 		defer f.start(2)()
 		advance(stalledAfter - time.Second)
-		if stalled := f.stalled(); stalled != nil {
-			t.Errorf("the Foo is stalled at once: %+v", stalled)
-		}
+		f.expectStalled("")
 		advance(time.Minute)
-		if stalled := f.stalled(); stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != failed {
-			t.Errorf("after a minute the condition Stalled is %+v", stalled)
-		}
+		f.expectStalled(failed)
 		refused.over.Store(true)
 		advance(2 * time.Minute)
-		if stalled := f.stalled(); stalled != nil {
-			t.Errorf("the Foo has its child, and is stalled: %+v", stalled)
-		}
+		f.expectStalled("")
 	})
 }
 

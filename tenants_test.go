@@ -26,41 +26,31 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-const teamB = "team-b"
-
-// waits counts how long Foos of another namespace wait for their children.
-type waits struct {
-	*fixture
-
-	created sync.Map // when the child of a Foo was created, by its name
-}
-
-// newWaits watches what the other namespace gets. Call it before the workers start.
-func newWaits(f *fixture) *waits {
-	w := &waits{fixture: f}
+// otherTenant watches what the namespace team-b gets. Call it before the workers start. The
+// function that it returns creates Foos there, and checks how long they wait for their children.
+func (f *fixture) otherTenant() (expectServed func(within, after time.Duration, names ...string)) {
+	const namespace = "team-b"
+	var created sync.Map // when the child of a Foo was created, by its name
 	f.on("create", children, func(action clienttesting.Action) error {
-		if action.GetNamespace() == teamB {
-			w.created.Store(nameIn(action), time.Now())
+		if action.GetNamespace() == namespace {
+			created.Store(nameIn(action), time.Now())
 		}
 		return nil
 	})
-	return w
-}
-
-// expect creates a Foo and checks, after a while, how long its child took.
-func (w *waits) expect(limit, after time.Duration, names ...string) {
-	w.t.Helper()
-	asked := time.Now()
-	for _, name := range names {
-		foo := footest.Foo(name, footest.WithChildName(name))
-		foo.Namespace = teamB
-		w.put(foo)
-	}
-	advance(after)
-	for _, name := range names {
-		created, _ := w.created.Load(name)
-		if at, ok := created.(time.Time); !ok || at.Sub(asked) > limit {
-			w.t.Errorf("the Foo %s of the other tenant, of %v, got its child at %v", name, asked, created)
+	return func(within, after time.Duration, names ...string) {
+		f.t.Helper()
+		asked := time.Now()
+		for _, name := range names {
+			foo := footest.Foo(name, footest.WithChildName(name))
+			foo.Namespace = namespace
+			f.put(foo)
+		}
+		advance(after)
+		for _, name := range names {
+			at, served := created.Load(name)
+			if !served || at.(time.Time).Sub(asked) > within {
+				f.t.Errorf("the Foo %s of the other tenant, of %v, got its child at %v", name, asked, at)
+			}
 		}
 	}
 }
@@ -84,11 +74,11 @@ func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 		obsolete = append(obsolete, footest.Child("a", footest.Named(fmt.Sprintf("old-%d", i))))
 	}
 	test(t, atRest(obsolete...), func(f *fixture) {
-		others := newWaits(f)
+		expectServed := f.otherTenant()
 		f.callsTake("get", 5*time.Millisecond)
 		defer f.start(1)()
 		advance(time.Millisecond)
-		others.expect(100*time.Millisecond, time.Minute, "b")
+		expectServed(100*time.Millisecond, time.Minute, "b")
 		if left := len(f.primary.cache.List()); left != 2 {
 			t.Errorf("%d children are left, not 2", left)
 		}
@@ -111,18 +101,17 @@ func TestCallsThatHangDoNotDelayAnotherNamespace(t *testing.T) {
 			return nil
 		})
 		f.callsTake("create", 10*time.Second)
-		others := newWaits(f)
+		expectServed := f.otherTenant()
 		defer f.start(1)()
 		advance(5 * time.Minute)
-		others.expect(11*time.Second, 10*time.Minute, "b0", "b1", "b2", "b3", "b4")
+		expectServed(11*time.Second, 10*time.Minute, "b0", "b1", "b2", "b3", "b4")
 	})
 }
 
 // waiting returns Foos that ask for a name which "b" has, as their statuses say.
 func waiting(count int) []runtime.Object {
-	status := samplev1alpha1.FooStatus{
-		ObservedGeneration: 1, Conditions: footest.Stalled(footest.Ready(metav1.ConditionFalse, conflict, footest.ConflictWithB, footest.Earlier)),
-	}
+	ready := footest.Ready(metav1.ConditionFalse, conflict, footest.ConflictWithB, footest.Earlier)
+	status := samplev1alpha1.FooStatus{ObservedGeneration: 1, Conditions: footest.Stalled(ready)}
 	var foos []runtime.Object
 	for i := range count {
 		foos = append(foos, footest.Foo(fmt.Sprintf("w%d", i), footest.WithStatus(status)))

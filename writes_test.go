@@ -246,10 +246,14 @@ func TestAMutationOfTheCreationAloneIsRepaired(t *testing.T) {
 	})
 }
 
-// stalled returns the condition Stalled of the Foo "a", or nil.
-func (f *fixture) stalled() *metav1.Condition {
+// expectStalled checks the condition Stalled of the Foo "a", as its reason, or "" if there is none.
+func (f *fixture) expectStalled(want string) {
 	f.t.Helper()
-	return meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
+	got, stalled := "", meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
+	if stalled != nil {
+		got = strings.TrimPrefix(string(stalled.Status)+" "+stalled.Reason, "True ")
+	}
+	footest.ExpectEqual(f.t, "the reason of the condition Stalled", want, got)
 }
 
 // undo makes somebody change the child back, 10 ms after each of the controller's updates,
@@ -282,18 +286,17 @@ func TestAFightIsDampedAndTold(t *testing.T) {
 			t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
 		}
 		ready := f.expectReady("a", "False "+failed+" of 1")
-		if !strings.Contains(ready.Message, `changed back after each repair, last by "scaler"`) || f.stalled() == nil {
+		if !strings.Contains(ready.Message, `changed back after each repair, last by "scaler"`) {
 			t.Errorf("the condition is %+v", ready)
 		}
+		f.expectStalled(failed)
 		over.Store(true)
 		advance(16 * time.Minute) // the longest pause, and twice that
 		f.expectWanted()
 		f.settle("web")
 		advance(time.Minute)
 		f.expectReady("a", "True Available of 1")
-		if stalled := f.stalled(); stalled != nil {
-			t.Errorf("the fight is over, and the Foo is stalled: %+v", stalled)
-		}
+		f.expectStalled("")
 	})
 }
 
@@ -319,9 +322,7 @@ func TestAFewRepairsAreMadeAtOnce(t *testing.T) {
 			f.change("web", footest.Drifted)
 			advance(time.Second)
 			f.expectWanted()
-			if stalled := f.stalled(); stalled != nil {
-				t.Errorf("the Foo is stalled: %+v", stalled)
-			}
+			f.expectStalled("")
 		}
 	})
 }
