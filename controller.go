@@ -48,7 +48,7 @@ type Controller struct {
 	buckets  plan.Buckets
 
 	queue   *queue.Queue
-	backoff *queue.Backoff[plan.Inputs]
+	backoff *queue.Backoff
 	// rollouts bounds how many Foos restart their Pods at a time.
 	rollouts *queue.Rollouts
 
@@ -77,7 +77,7 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 		kind:        kind,
 		buckets:     plan.NewBuckets(),
 		queue:       work,
-		backoff:     queue.NewBackoff[plan.Inputs](work, config.Clock),
+		backoff:     queue.NewBackoff(work, config.Clock),
 		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
 		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
 		replaced:    &memory.Replaced{Clock: config.Clock},

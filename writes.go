@@ -43,7 +43,7 @@ func (s *ownerSync) apiOf(row *plan.ChildKind) *childAPI {
 // changed. That is known before the status is written, so that the status's event does not
 // wake the key.
 func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Action) {
-	part, inputs := queue.Part(child.Kind), child.Inputs()
+	part, inputs := child.Kind, child.Inputs()
 	err := s.backoff.Deferred(s.key, part, inputs)
 	if err == nil {
 		if err = s.carryOut(ctx, child, action); err != nil {

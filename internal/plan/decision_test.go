@@ -11,6 +11,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -153,8 +154,8 @@ func TestTheSameTask(t *testing.T) {
 		"there was no task":                   {Inputs{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := drifted().Same(want.task); got != want.same {
-				t.Errorf("Same = %v", got)
+			if got := equality.Semantic.DeepEqual(drifted(), want.task); got != want.same {
+				t.Errorf("the same: %v", got)
 			}
 		})
 	}
@@ -168,7 +169,7 @@ func TestATaskDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
 	task := func(controlled ...Object) Inputs {
 		return shipped.Decide(foo, named, controlled, Seen{}).Inputs()
 	}
-	if !task(named, old, older).Same(task(older, named, old)) {
+	if !equality.Semantic.DeepEqual(task(named, old, older), task(older, named, old)) {
 		t.Error("the same children in another order are another task")
 	}
 }

@@ -77,11 +77,9 @@ func (k *OwnerKind) newControllerRef(owner Owner) metav1.OwnerReference {
 }
 
 // AsksTheSame reports whether two states of a Foo ask for the same: neither did the spec
-// change, nor did the deletion begin in between. It compares the specs, too, because
-// after a restore of etcd a generation can occur twice.
+// change, nor did the deletion begin in between.
 func AsksTheSame(before, after Owner) bool {
-	return before.GetUID() == after.GetUID() && before.GetGeneration() == after.GetGeneration() &&
-		IsTerminating(before) == IsTerminating(after) && equality.Semantic.DeepEqual(before.GetSpec(), after.GetSpec())
+	return equality.Semantic.DeepEqual(StatusInputs(before), StatusInputs(after))
 }
 
 // IsTerminating reports whether an object is being deleted.

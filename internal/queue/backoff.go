@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -17,15 +18,12 @@ import (
 	"example.com/sample-controller/internal/failure"
 )
 
-// Part is a part of a sync that can fail and that is deferred by itself: the kind of the
-// children that are written, or one of these.
-type Part string
-
+// The parts of a sync that are no kind of children.
 const (
 	// PartStatus is the write of the Foo's status.
-	PartStatus Part = "status"
+	PartStatus = "status"
 	// partSync is the sync as a whole, as when it panics.
-	partSync Part = "sync"
+	partSync = "sync"
 )
 
 // deferred is the error of a write that was not sent because it failed before and its
@@ -35,28 +33,24 @@ type deferred struct{ error }
 // Unwrap returns the error of the write that failed.
 func (p deferred) Unwrap() error { return p.error }
 
-// Inputs is what a write is made from.
-type Inputs[T any] interface {
-	// Same reports whether a write from others would send the API server the same.
-	Same(other T) bool
-}
-
 // Backoff delays the keys whose sync failed. It remembers what failed, so that neither a
 // periodic resync nor an irrelevant change repeats that early.
 //
 // Each part of a sync has its own series of failures: with one for the key, parts that fail
-// together would count each other's.
-type Backoff[T Inputs[T]] struct {
+// together would count each other's. A part is a kind of children that are written, or one of
+// the constants above. Its inputs are what the write is made from, of any type: a write from
+// equal ones would send the API server the same.
+type Backoff struct {
 	queue workqueue.TypedDelayingInterface[cache.ObjectName]
 	clock clock.PassiveClock
 
 	mu   sync.Mutex
-	keys map[cache.ObjectName]*keyBackoff[T]
+	keys map[cache.ObjectName]*keyBackoff
 }
 
 // keyBackoff is the back-off of one key.
-type keyBackoff[T Inputs[T]] struct {
-	failures map[Part]failedPart[T]
+type keyBackoff struct {
+	failures map[string]failedPart
 	// syncing is true from the start of a sync to its end, failed from when a part of it has
 	// failed, and held from when a part of it waits for its time.
 	syncing, failed, held bool
@@ -66,19 +60,16 @@ type keyBackoff[T Inputs[T]] struct {
 	reported map[string]time.Time
 }
 
-// count is a number of failures in a row.
-type count int
-
 // failedPart is a part of a sync that failed. One that is held is not tried again before
 // its time unless its inputs change.
-type failedPart[T Inputs[T]] struct {
+type failedPart struct {
 	Attempt
-	inputs T
+	inputs any
 	err    error
 	until  time.Time
 	// races, refusals and outages count the failures of the series, and refused is when its
 	// write was refused first with these inputs.
-	races, refusals, outages count
+	races, refusals, outages int
 	refused                  time.Time
 }
 
@@ -93,14 +84,14 @@ func IsDeferred(err error) bool {
 }
 
 // NewBackoff returns a Backoff that adds keys to a queue.
-func NewBackoff[T Inputs[T]](queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff[T] {
-	return &Backoff[T]{queue: queue, clock: clock, keys: map[cache.ObjectName]*keyBackoff[T]{}}
+func NewBackoff(queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff {
+	return &Backoff{queue: queue, clock: clock, keys: map[cache.ObjectName]*keyBackoff{}}
 }
 
 // of returns the back-off of a key. It makes one if there is none.
-func (r *Backoff[T]) of(key cache.ObjectName) *keyBackoff[T] {
+func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	if r.keys[key] == nil {
-		r.keys[key] = &keyBackoff[T]{failures: map[Part]failedPart[T]{}}
+		r.keys[key] = &keyBackoff{failures: map[string]failedPart{}}
 	}
 	return r.keys[key]
 }
@@ -109,28 +100,28 @@ func (r *Backoff[T]) of(key cache.ObjectName) *keyBackoff[T] {
 // another one once the series has become an outage. A part that was tried early, because
 // its inputs changed or an event came, and failed as before keeps its time. The key is in
 // back-off until the sync ends and Requeue is called.
-func (r *Backoff[T]) Fail(key cache.ObjectName, p Part, of T, err error) error {
+func (r *Backoff) Fail(key cache.ObjectName, part string, inputs any, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.failLocked(key, p, of, err)
+	return r.failLocked(key, part, inputs, err)
 }
 
-func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) error {
+func (r *Backoff) failLocked(key cache.ObjectName, part string, inputs any, err error) error {
 	k, now := r.of(key), r.clock.Now()
-	f := k.failures[p]
+	f := k.failures[part]
 	if failure.IsLostRace(err) && delay(firstRetry, f.races) >= LastRace {
 		err = lostRaces{err}
 	}
 	next, before := NextAttempt(err), f
-	if next.RefusalBackoff && (f.refusals == 0 || !f.inputs.Same(of)) {
+	if next.RefusalBackoff && (f.refusals == 0 || !equality.Semantic.DeepEqual(f.inputs, inputs)) {
 		f.refused = now
 	}
 	if !next.Again {
 		return err
 	}
-	f.Attempt, f.inputs, f.err = next, *new(T), nil
+	f.Attempt, f.inputs, f.err = next, nil, nil
 	if next.Held {
-		f.inputs, f.err = of, err
+		f.inputs, f.err = inputs, err
 	}
 	if !now.Before(before.until) || before.Attempt != next {
 		f.until = now.Add(f.count(err))
@@ -138,7 +129,7 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 			f.until = before.until
 		}
 	}
-	k.failures[p] = f
+	k.failures[part] = f
 	if !k.failed || f.until.Before(k.until) {
 		k.until = f.until
 	}
@@ -147,7 +138,7 @@ func (r *Backoff[T]) failLocked(key cache.ObjectName, p Part, of T, err error) e
 }
 
 // count counts a failure, and returns the time until the next attempt.
-func (f *failedPart[T]) count(err error) time.Duration {
+func (f *failedPart) count(err error) time.Duration {
 	switch {
 	case f.RefusalBackoff:
 		f.refusals++
@@ -163,24 +154,24 @@ func (f *failedPart[T]) count(err error) time.Duration {
 }
 
 // delay returns the time to wait after a number of failures: first, doubled each time.
-func delay(first time.Duration, failures count) time.Duration {
+func delay(first time.Duration, failures int) time.Duration {
 	wait := first
-	for i := count(1); i < failures && wait < LastRetry; i++ {
+	for i := 1; i < failures && wait < LastRetry; i++ {
 		wait *= 2
 	}
 	return min(wait, LastRetry)
 }
 
 // Deferred returns the error of a write that failed with these inputs if its back-off is not over, else nil.
-func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
+func (r *Backoff) Deferred(key cache.ObjectName, part string, inputs any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keys[key]
 	if k == nil {
 		return nil
 	}
-	f := k.failures[p]
-	if !f.Held || !r.clock.Now().Before(f.until) || !f.inputs.Same(of) {
+	f := k.failures[part]
+	if !f.Held || !r.clock.Now().Before(f.until) || !equality.Semantic.DeepEqual(f.inputs, inputs) {
 		return nil
 	}
 	k.failed, k.held = true, true
@@ -188,42 +179,42 @@ func (r *Backoff[T]) Deferred(key cache.ObjectName, p Part, of T) error {
 }
 
 // RefusedFor returns for how long a part has been refused with the same inputs, or 0.
-func (r *Backoff[T]) RefusedFor(key cache.ObjectName, p Part) time.Duration {
+func (r *Backoff) RefusedFor(key cache.ObjectName, part string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if k := r.keys[key]; k != nil && k.failures[p].refusals > 0 {
-		return r.clock.Since(k.failures[p].refused)
+	if k := r.keys[key]; k != nil && k.failures[part].refusals > 0 {
+		return r.clock.Since(k.failures[part].refused)
 	}
 	return 0
 }
 
 // IsFailing reports whether the last attempt of a part failed.
-func (r *Backoff[T]) IsFailing(key cache.ObjectName, p Part) bool {
+func (r *Backoff) IsFailing(key cache.ObjectName, part string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keys[key]
-	return k != nil && k.failures[p].Again
+	return k != nil && k.failures[part].Again
 }
 
 // Succeed ends the series of failures of a part.
-func (r *Backoff[T]) Succeed(key cache.ObjectName, p Part) {
+func (r *Backoff) Succeed(key cache.ObjectName, part string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k := r.keys[key]; k != nil {
-		delete(k.failures, p)
+		delete(k.failures, part)
 	}
 }
 
 // Requeue adds a key to the queue for its next attempt after a sync that ended with err,
 // and returns the time until then.
-func (r *Backoff[T]) Requeue(key cache.ObjectName, err error) time.Duration {
+func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.of(key)
 	if k.failed {
 		delete(k.failures, partSync)
 	} else {
-		_ = r.failLocked(key, partSync, *new(T), err)
+		_ = r.failLocked(key, partSync, nil, err)
 	}
 	now := r.clock.Now()
 	wait, waits := k.earliest(now, false)
@@ -239,7 +230,7 @@ func (r *Backoff[T]) Requeue(key cache.ObjectName, err error) time.Duration {
 
 // earliest returns the time until the first failed part may be tried again, and whether
 // there is one that may not be tried yet; if it asks for held ones, only of these.
-func (k *keyBackoff[T]) earliest(now time.Time, held bool) (wait time.Duration, failing bool) {
+func (k *keyBackoff) earliest(now time.Time, held bool) (wait time.Duration, failing bool) {
 	for _, f := range k.failures {
 		if left := f.until.Sub(now); left > 0 && (f.Held || !held) && (!failing || left < wait) {
 			wait, failing = left, true
@@ -249,7 +240,7 @@ func (k *keyBackoff[T]) earliest(now time.Time, held bool) (wait time.Duration, 
 }
 
 // Begin records that a sync begins.
-func (r *Backoff[T]) Begin(key cache.ObjectName) {
+func (r *Backoff) Begin(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if k := r.keys[key]; k != nil {
@@ -260,7 +251,7 @@ func (r *Backoff[T]) Begin(key cache.ObjectName) {
 // InBackoff reports whether the next sync of a key is still to come, so that it will see
 // what has changed by now. A sync under way may have read the cache before, and it is the
 // last one unless a part of it fails.
-func (r *Backoff[T]) InBackoff(key cache.ObjectName) bool {
+func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.keys[key]
@@ -277,7 +268,7 @@ const reportAgain = time.Hour
 // Reports reports whether to report that a sync failed by a cause: not if that has been
 // done in this series and within reportAgain. Many Foos that a quota refuses, for example,
 // would fill the log.
-func (r *Backoff[T]) Reports(key cache.ObjectName, cause string) bool {
+func (r *Backoff) Reports(key cache.ObjectName, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, now := r.of(key), r.clock.Now()
@@ -292,7 +283,7 @@ func (r *Backoff[T]) Reports(key cache.ObjectName, cause string) bool {
 }
 
 // Forget ends the series of failures of a key.
-func (r *Backoff[T]) Forget(key cache.ObjectName) {
+func (r *Backoff) Forget(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.keys, key)

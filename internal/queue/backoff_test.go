@@ -60,20 +60,14 @@ func TestBackOff(t *testing.T) {
 }
 
 // partWrite is the part that writes a child.
-const partWrite Part = "write"
-
-// task is a Inputs that a test names.
-type task string
-
-// Same reports whether both have the same name.
-func (t task) Same(other task) bool { return t != "" && t == other }
+const partWrite = "write"
 
 // Changes wake a key before its next attempt is due. They must not repeat the failed
 // write, unless the objects that it was made from have changed. If that attempt fails as
 // well, it must not lengthen the back-off.
 func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 	for name, row := range map[string]struct {
-		again task
+		again string
 		waits bool
 	}{
 		"the task is the same": {"update", true},
@@ -112,7 +106,7 @@ func TestAFailedTaskWaitsForItsTime(t *testing.T) {
 // A failure of another kind, after a change woke the key, does not defer the planned
 // attempt.
 func TestTheEarlierOfTwoPlansStands(t *testing.T) {
-	of := task("create")
+	of := "create"
 	for name, row := range map[string]struct {
 		err  error
 		wait time.Duration
@@ -139,7 +133,7 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 // The status and the child have separate back-offs.
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r, _ := newTestRetries(t)
-	work, status := task("create"), task("status")
+	work, status := "create", "status"
 	_ = r.Fail(testKey, PartStatus, status, forbidden)
 	_ = r.Fail(testKey, partWrite, work, errors.New("connection refused"))
 	if wait := r.Requeue(testKey, errors.Join(forbidden, errors.New("connection refused"))); wait != firstRetry {
@@ -193,7 +187,7 @@ func TestManyLostRacesInARowAreAnOutage(t *testing.T) {
 func TestPartsThatFailTogetherBackOffAlone(t *testing.T) {
 	r, clock := newTestRetries(t)
 	down := denial(500, "")
-	parts := []Part{"a", "b", "c", "d", "e"}
+	parts := []string{"a", "b", "c", "d", "e"}
 	for began := clock.Now(); clock.Since(began) < 30*time.Second; {
 		for _, part := range parts {
 			if r.Deferred(testKey, part, "create") == nil {
@@ -255,12 +249,12 @@ func TestRefusedFor(t *testing.T) {
 }
 
 // newTestRetries returns retries whose clock stands still.
-func newTestRetries(t *testing.T) (*Backoff[task], *clocktesting.FakeClock) {
+func newTestRetries(t *testing.T) (*Backoff, *clocktesting.FakeClock) {
 	t.Helper()
 	delayed := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
 	t.Cleanup(delayed.ShutDown)
 	clock := clocktesting.NewFakeClock(time.Now())
-	return NewBackoff[task](delayed, clock), clock
+	return NewBackoff(delayed, clock), clock
 }
 
 // delayedKeys records the keys that are added later.
@@ -275,7 +269,7 @@ func (q *delayedKeys) AddAfter(key cache.ObjectName, wait time.Duration) { q.add
 
 func TestTheKeyIsAddedForItsNextAttempt(t *testing.T) {
 	added := &delayedKeys{added: map[cache.ObjectName]time.Duration{}}
-	r := NewBackoff[task](added, clocktesting.NewFakeClock(time.Now()))
+	r := NewBackoff(added, clocktesting.NewFakeClock(time.Now()))
 	_ = r.Fail(testKey, partWrite, "create", forbidden)
 	wait := r.Requeue(testKey, forbidden)
 	if got, known := added.added[testKey]; !known || got != wait || wait != RefusedRetry {

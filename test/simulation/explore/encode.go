@@ -16,7 +16,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -24,9 +23,6 @@ import (
 type encoder struct {
 	out    []byte
 	tokens []token
-	// inMemory is true for what a controller remembers, of which objects are encoded by
-	// what decides over a task alone.
-	inMemory bool
 }
 
 func (e *encoder) fingerprint() *fingerprint {
@@ -168,20 +164,6 @@ func (e *encoder) failure(err error) {
 	}
 }
 
-// task encodes the owner in a plan.Inputs, which a controller remembers to see whether a newer
-// one asks for the same (plan.AsksTheSame).
-func (e *encoder) task(owner reflect.Value) {
-	if owner.IsNil() {
-		e.out = append(e.out, 0)
-		return
-	}
-	object := owner.Interface().(metav1.Object) //nolint:forcetypeassert // it was asked
-	e.value(reflect.ValueOf(object.GetUID()))
-	e.number(object.GetGeneration())
-	e.value(reflect.ValueOf(object.GetDeletionTimestamp() != nil))
-	e.value(reflect.ValueOf(object).Elem().FieldByName("Spec"))
-}
-
 func (e *encoder) fields(v reflect.Value) {
 	switch v.Type() {
 	case timeType:
@@ -220,16 +202,8 @@ func (e *encoder) fields(v reflect.Value) {
 			e.token(deadlineToken, until.Sub(epoch).Nanoseconds())
 			continue
 		}
-		e.field(v, field)
+		e.value(field)
 	}
-}
-
-func (e *encoder) field(of, field reflect.Value) {
-	if e.inMemory && of.Type().Name() == "Inputs" && isObject(field) {
-		e.task(field)
-		return
-	}
-	e.value(field)
 }
 
 // pause encodes until when a series of repairs has to wait for the next. The wait counts to the
@@ -239,10 +213,4 @@ func (e *encoder) pause(count int64, last time.Time) {
 	if pause := pauseAfter(count); pause > 0 {
 		e.token(deadlineToken, last.Add(pause).Sub(epoch).Nanoseconds())
 	}
-}
-
-var objectTypes = []reflect.Type{reflect.TypeFor[runtime.Object](), reflect.TypeFor[metav1.Object]()}
-
-func isObject(v reflect.Value) bool {
-	return v.Type().Implements(objectTypes[0]) && v.Type().Implements(objectTypes[1])
 }

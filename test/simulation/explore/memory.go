@@ -98,7 +98,7 @@ func readable(v reflect.Value) reflect.Value {
 
 // save returns what is remembered of a Foo.
 func (r *remembered) save(key cache.ObjectName) *memo {
-	m, e := &memo{values: make([]reflect.Value, len(r.maps))}, &encoder{inMemory: true}
+	m, e := &memo{values: make([]reflect.Value, len(r.maps))}, &encoder{}
 	for i, entries := range r.maps {
 		found := entries.MapIndex(reflect.ValueOf(key))
 		if !found.IsValid() {
