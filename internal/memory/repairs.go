@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/internal/plan"
 )
 
 const (
@@ -24,26 +26,60 @@ const (
 	quiet = time.Minute
 )
 
+// series counts writes in a row, each of which somebody has undone. An opponent, such as a second
+// installation with another image, would otherwise set the pace: a write for each of its own.
+type series struct {
+	count int
+	// last is when the last write was made.
+	last time.Time
+}
+
+// pause returns the time between the last write and the next.
+func (s *series) pause() time.Duration {
+	if s.count < freeRepairs {
+		return 0
+	}
+	pause := firstPause
+	for i := freeRepairs; i < s.count && pause < lastPause; i++ {
+		pause *= 2
+	}
+	return min(pause, lastPause)
+}
+
+// wait returns how long the next write has to wait.
+func (s *series) wait(now time.Time) time.Duration { return max(0, s.last.Add(s.pause()).Sub(now)) }
+
+// left returns how long the last write still has to last to end the series.
+func (s *series) left(now time.Time) time.Duration {
+	return s.last.Add(max(quiet, 2*s.pause())).Sub(now)
+}
+
 // Repairs is a series of repairs of one child, for one spec of its owner, each of which
-// somebody has changed back. An opponent, such as a second installation with another image,
-// would otherwise set the pace: two writes and a rollout for each of its own.
+// somebody has changed back.
 type Repairs struct {
+	series
+
 	child      types.UID
 	generation int64
-	count      int
-	// last is when the last repair was made, and undone whether it was seen to be undone.
-	last      time.Time
+	// undone is whether the last repair was seen to be undone.
 	undone    bool
 	by, drift string
 }
 
-func (r *Repairs) isOf(owner, child metav1.Object) bool {
-	return r.count > 0 && r.child == child.GetUID() && r.generation == owner.GetGeneration()
+// goesOn reports whether there is a series about a child. One that has lasted is forgotten.
+func (r *Repairs) goesOn(owner, child metav1.Object, now time.Time) bool {
+	if r.child != child.GetUID() || r.generation != owner.GetGeneration() {
+		return false
+	}
+	if !r.undone && r.left(now) <= 0 {
+		*r = Repairs{}
+	}
+	return r.count > 0
 }
 
 // Observe records a repair: who had made it necessary, and in what.
 func (r *Repairs) Observe(owner, child metav1.Object, by, drift string, now time.Time) {
-	if !r.isOf(owner, child) {
+	if r.child != child.GetUID() || r.generation != owner.GetGeneration() {
 		*r = Repairs{child: child.GetUID(), generation: owner.GetGeneration()}
 	}
 	r.count, r.last, r.undone, r.by, r.drift = r.count+1, now, false, by, drift
@@ -51,31 +87,12 @@ func (r *Repairs) Observe(owner, child metav1.Object, by, drift string, now time
 
 // Wait returns how long the next repair of a child that has drifted has to wait.
 func (r *Repairs) Wait(owner, child metav1.Object, now time.Time) time.Duration {
-	if !r.isOf(owner, child) {
-		return 0
-	}
-	if !r.undone && now.Sub(r.last) >= Lasting(r.count) {
-		*r = Repairs{}
+	if !r.goesOn(owner, child, now) {
 		return 0
 	}
 	r.undone = true
-	return max(0, r.last.Add(Pause(r.count)).Sub(now))
+	return r.wait(now)
 }
-
-// Pause returns the time between the last of a number of repairs in a row and the next.
-func Pause(count int) time.Duration {
-	if count < freeRepairs {
-		return 0
-	}
-	pause := firstPause
-	for i := freeRepairs; i < count && pause < lastPause; i++ {
-		pause *= 2
-	}
-	return min(pause, lastPause)
-}
-
-// Lasting returns how long the last of a number of repairs has to last to end the series.
-func Lasting(count int) time.Duration { return max(quiet, 2*Pause(count)) }
 
 // Fight reports whether somebody changes a child back after each repair, and if so, who,
 // what, and how long the last repair still has to last to end the fight. told is whether the
@@ -83,16 +100,11 @@ func Lasting(count int) time.Duration { return max(quiet, 2*Pause(count)) }
 // and two that do not agree would replace each other's status as fast as the API server
 // answers.
 func (r *Repairs) Fight(owner, child metav1.Object, told bool, now time.Time) (by, drift string, left time.Duration, fights bool) {
-	if !r.isOf(owner, child) {
-		return "", "", 0, false
-	}
-	left = Lasting(r.count) - now.Sub(r.last)
-	if !r.undone && left <= 0 {
-		*r = Repairs{}
+	if !r.goesOn(owner, child, now) {
 		return "", "", 0, false
 	}
 	fights = r.count > freeRepairs || r.count == freeRepairs && r.undone || r.count > 1 && told
-	return r.by, r.drift, left, fights
+	return r.by, r.drift, r.left(now), fights
 }
 
 // Mutation is the state of an owner and its child in which an update is useless, because the
@@ -102,10 +114,9 @@ func (r *Repairs) Fight(owner, child metav1.Object, told bool, now time.Time) (b
 //
 // It is valid until somebody changes what the owner or the child asks for.
 type Mutation struct {
-	child                            types.UID
-	ownerGeneration, childGeneration int64
-	// childVersion is the resourceVersion of a child whose kind has no generation.
-	childVersion string
+	child           types.UID
+	ownerGeneration int64
+	childVersion    string
 	// differs says in what the child differs from what the owner asks for. After a
 	// restore of etcd a generation can occur twice, with another spec.
 	differs string
@@ -117,11 +128,7 @@ func MutationOf(owner, child metav1.Object, differs string) Mutation {
 	if differs == "" {
 		return Mutation{}
 	}
-	m := Mutation{child: child.GetUID(), ownerGeneration: owner.GetGeneration(), childGeneration: child.GetGeneration(), differs: differs}
-	if m.childGeneration == 0 {
-		m.childVersion = child.GetResourceVersion()
-	}
-	return m
+	return Mutation{child.GetUID(), owner.GetGeneration(), plan.VersionOf(child), differs}
 }
 
 // WouldRecur reports whether an update of a child would be changed in the same way again.

@@ -23,8 +23,7 @@ const mostReplaced = 4096
 
 // Replaced remembers which status was last written for owners, and how often in a row. A
 // status that has to be written again was replaced by somebody: a second installation, a
-// script, a restore. They would otherwise set the pace, a write and an Event for each of
-// theirs. The pauses are those of repairs. It is safe for concurrent use.
+// script, a restore. The pauses are those of repairs. It is safe for concurrent use.
 type Replaced struct {
 	Clock clock.PassiveClock
 
@@ -32,28 +31,27 @@ type Replaced struct {
 	byKey map[cache.ObjectName]sameStatuses
 }
 
-// sameStatuses is a series of writes of the same status.
+// sameStatuses is a series of writes of the same status. The last one has no time while the next
+// need not wait.
 type sameStatuses struct {
+	series
+
 	owner  types.UID
 	status uint64 // its hash
-	count  int
-	// last is when the last was written, from the first on that the next has to wait for.
-	last time.Time
 }
 
 // Wait returns how long a status has to wait, because somebody replaces it each time.
 func (r *Replaced) Wait(after plan.Owner) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	series := r.byKey[cache.MetaObjectToName(after)]
-	if series.last.IsZero() || series.owner != after.GetUID() || series.status != hashOf(after) {
+	written, now := r.byKey[cache.MetaObjectToName(after)], r.Clock.Now()
+	if written.last.IsZero() || written.owner != after.GetUID() || written.status != hashOf(after) {
 		return 0
 	}
-	if r.Clock.Since(series.last) >= Lasting(series.count) {
+	if written.left(now) <= 0 {
 		delete(r.byKey, cache.MetaObjectToName(after))
-		return 0
 	}
-	return max(0, Pause(series.count)-r.Clock.Since(series.last))
+	return written.wait(now)
 }
 
 // Observe records a status that was stored.
@@ -61,12 +59,12 @@ func (r *Replaced) Observe(after plan.Owner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key, status := cache.MetaObjectToName(after), hashOf(after)
-	series := r.byKey[key]
-	if series.owner != after.GetUID() || series.status != status {
-		series = sameStatuses{owner: after.GetUID(), status: status}
+	written := r.byKey[key]
+	if written.owner != after.GetUID() || written.status != status {
+		written = sameStatuses{owner: after.GetUID(), status: status}
 	}
-	if series.count++; Pause(series.count) > 0 {
-		series.last = r.Clock.Now()
+	if written.count++; written.pause() > 0 {
+		written.last = r.Clock.Now()
 	}
 	if r.byKey == nil {
 		r.byKey = map[cache.ObjectName]sameStatuses{}
@@ -77,7 +75,7 @@ func (r *Replaced) Observe(after plan.Owner) {
 			break
 		}
 	}
-	r.byKey[key] = series
+	r.byKey[key] = written
 }
 
 // Forget forgets an owner that is gone.

@@ -60,24 +60,24 @@ func MayWait(before, after plan.Owner, complete bool) bool {
 	return intervalOf(before, after, complete) > 0
 }
 
-// intervalOf returns how long a status may wait.
+// intervalOf returns how long a status may wait. The numbers of Pods change as when those of a
+// refused child come and go, or with the progress of a rollout, of which conditions tell, too.
 func intervalOf(before, after plan.Owner, complete bool) time.Duration {
+	if sameStatus(before, after) {
+		return 0
+	}
+	before, after = withoutProgress(before), withoutProgress(after)
 	switch {
-	case complete && isProgressAlone(before, after), isCountAlone(before, after):
+	case sameStatus(before, after), complete && isProgress(before, after):
 		return ThrottleInterval
-	case isMessageAlone(before, after):
+	case meta.IsStatusConditionTrue(*after.GetConditions(), samplev1alpha1.ConditionStalled) && differInWords(before, after):
 		return MessageInterval
 	}
 	return 0
 }
 
-// isMessageAlone reports whether the statuses of a Foo that was stalled, and is, differ in
-// nothing but words.
-func isMessageAlone(before, after plan.Owner) bool {
-	if !meta.IsStatusConditionTrue(*after.GetConditions(), samplev1alpha1.ConditionStalled) || sameStatus(before, after) {
-		return false
-	}
-	before, after = withoutProgress(before), withoutProgress(after)
+// differInWords reports whether statuses differ in nothing but words. It changes them.
+func differInWords(before, after plan.Owner) bool {
 	for _, conditions := range [][]metav1.Condition{*before.GetConditions(), *after.GetConditions()} {
 		for i := range conditions {
 			conditions[i].Message = ""
@@ -86,23 +86,18 @@ func isMessageAlone(before, after plan.Owner) bool {
 	return sameStatus(before, after)
 }
 
-// isCountAlone reports whether two statuses differ in nothing but the number of Pods, as
-// when those of a refused child come and go.
-func isCountAlone(before, after plan.Owner) bool {
-	return !sameStatus(before, after) && sameStatus(withoutProgress(before), withoutProgress(after))
-}
-
-// isProgressAlone reports whether two statuses differ in nothing but the progress of the
-// same rollout: the number of Pods, and the condition that tells it.
-func isProgressAlone(before, after plan.Owner) bool {
+// isProgress reports whether statuses differ in nothing but conditions that tell the progress of
+// the same rollout: Ready, and those of single children.
+func isProgress(before, after plan.Owner) bool {
 	was := meta.FindStatusCondition(*before.GetConditions(), samplev1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(*after.GetConditions(), samplev1alpha1.ConditionReady)
 	if was == nil || is == nil || is.Reason != samplev1alpha1.ReasonProgressing || was.Reason != is.Reason {
 		return false
 	}
-	before, after = withoutProgress(before), withoutProgress(after)
-	for _, is := range *after.GetConditions() { // Ready, and those of single children
-		if was := meta.FindStatusCondition(*before.GetConditions(), is.Type); was != nil && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason {
+	before = plan.CopyOf(before)
+	for _, is := range *after.GetConditions() {
+		was := meta.FindStatusCondition(*before.GetConditions(), is.Type)
+		if was != nil && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason {
 			*was = is
 		}
 	}

@@ -15,95 +15,68 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-func TestIsProgressAlone(t *testing.T) {
-	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
-		status := footest.Rolling(1)
-		change(&status)
-		return status
-	}
+func TestWhichStatusesMayWait(t *testing.T) {
+	type change = func(*samplev1alpha1.FooStatus)
 	same := func(*samplev1alpha1.FooStatus) {}
-	reason := func(reason string) func(*samplev1alpha1.FooStatus) {
+	pods := func(s *samplev1alpha1.FooStatus) { s.Replicas, s.AvailableReplicas = 7, 7 }
+	words := func(s *samplev1alpha1.FooStatus) { s.Conditions[0].Message = "else" }
+	reason := func(reason string) change {
 		return func(s *samplev1alpha1.FooStatus) { s.Conditions[0].Reason = reason }
 	}
-	exposed := func(message string) func(*samplev1alpha1.FooStatus) {
+	has := func(conditionType, reason, message string) change {
 		return func(s *samplev1alpha1.FooStatus) {
-			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Exposed", Reason: "Progressing", Message: message})
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: conditionType, Status: "True", Reason: reason, Message: message})
 		}
 	}
+	both := func(first, second change) change {
+		return func(s *samplev1alpha1.FooStatus) { first(s); second(s) }
+	}
+	none := func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }
+	generation := func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }
+	stalled, pending := has("Stalled", "ChildFailed", "2, not 3"), has("Exposed", "Progressing", "1 of 3")
+	rolling, refused := footest.Rolling(1), footest.RefusedStatus()
 	for name, row := range map[string]struct {
-		before, after func(*samplev1alpha1.FooStatus)
-		want          bool
+		status        samplev1alpha1.FooStatus
+		before, after change
+		want          time.Duration
 	}{
-		"more Pods":            {same, func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 2, "1 of 2" }, true},
-		"a newer spec":         {same, func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 2 }, false},
-		"other Pods":           {same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, false},
-		"a failure":            {same, reason("ChildFailed"), false},
-		"the end of a failure": {reason("ChildFailed"), same, false},
-		"another failure":      {reason("ChildFailed"), reason("ChildFailed"), false},
-		"the first status":     {func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, same, false},
-		"another condition": {same, func(s *samplev1alpha1.FooStatus) {
-			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Reachable"})
-		}, false},
-		"no condition":             {same, func(s *samplev1alpha1.FooStatus) { s.Conditions = nil }, false},
-		"that of a child, too":     {exposed("1 of 3"), exposed("2 of 3"), true},
-		"that of a child is ready": {exposed("1 of 3"), func(s *samplev1alpha1.FooStatus) { exposed("3 of 3")(s); s.Conditions[1].Reason = "Available" }, false},
+		"nothing":                         {rolling, same, same, 0},
+		"more Pods and words of progress": {rolling, same, both(pods, words), ThrottleInterval},
+		"a newer spec":                    {rolling, same, generation, 0},
+		"other Pods":                      {rolling, same, func(s *samplev1alpha1.FooStatus) { s.Selector = "app=else" }, 0},
+		"a failure":                       {rolling, same, reason("ChildFailed"), 0},
+		"the end of a failure":            {rolling, reason("ChildFailed"), same, 0},
+		"words of the same failure":       {rolling, reason("ChildFailed"), both(reason("ChildFailed"), words), 0},
+		"the first status":                {rolling, none, same, 0},
+		"no condition":                    {rolling, same, none, 0},
+		"another condition":               {rolling, same, has("Reachable", "", ""), 0},
+		"a child's progress":              {rolling, pending, has("Exposed", "Progressing", "2 of 3"), ThrottleInterval},
+		"a child is ready":                {rolling, pending, has("Exposed", "Available", "3 of 3"), 0},
+		"more Pods of a refused child":    {refused, same, pods, ThrottleInterval},
+		"also the words":                  {refused, same, both(pods, words), 0},
+		"also the generation":             {refused, same, both(pods, generation), 0},
+		"words of a stalled Foo":          {refused, stalled, has("Stalled", "ChildFailed", "3, not 2"), MessageInterval},
+		"another reason of a stalled Foo": {refused, stalled, has("Stalled", "ChildConflict", "3, not 2"), 0},
+		"no longer stalled":               {refused, stalled, same, 0},
+		"stalled is not true any more": {refused, stalled, func(s *samplev1alpha1.FooStatus) {
+			stalled(s)
+			s.Conditions[1].Status = "False"
+		}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := isProgressAlone(withStatus("a", with(row.before)), withStatus("a", with(row.after))); got != row.want {
-				t.Errorf("isProgressAlone = %v, not %v", got, row.want)
-			}
-		})
+		with := func(change change) *samplev1alpha1.Foo {
+			foo := withStatus("a", *row.status.DeepCopy())
+			change(&foo.Status)
+			return foo
+		}
+		var p Progress
+		if wait := p.Wait(with(row.before), with(row.after), true, time.Now()); wait != row.want {
+			t.Errorf("%s: the status waits %v, not %v", name, wait, row.want)
+		}
 	}
-}
-
-func TestIsCountAlone(t *testing.T) {
-	with := func(change func(*samplev1alpha1.FooStatus)) samplev1alpha1.FooStatus {
-		status := footest.RefusedStatus()
-		change(&status)
-		return status
-	}
-	for name, row := range map[string]struct {
-		change func(*samplev1alpha1.FooStatus)
-		want   bool
-	}{
-		"another number of Pods":           {func(s *samplev1alpha1.FooStatus) { s.Replicas = 7 }, true},
-		"another number of available Pods": {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 7 }, true},
-		"nothing":                          {func(*samplev1alpha1.FooStatus) {}, false},
-		"also the message":                 {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.Conditions[0].Message = 7, "else" }, false},
-		"also the generation":              {func(s *samplev1alpha1.FooStatus) { s.Replicas, s.ObservedGeneration = 7, 2 }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := isCountAlone(withStatus("a", footest.RefusedStatus()), withStatus("a", with(row.change))); got != row.want {
-				t.Errorf("isCountAlone = %v, not %v", got, row.want)
-			}
-		})
-	}
-}
-
-// Two controllers that fight about a child would replace each other's words without end.
-func TestTheWordsOfAStalledFooMayWait(t *testing.T) {
-	status := func(stalled metav1.ConditionStatus, reason, message string) samplev1alpha1.FooStatus {
-		status := footest.RefusedStatus()
-		status.Conditions[0].Reason, status.Conditions[0].Message = reason, message
-		status.Conditions = append(status.Conditions, metav1.Condition{Type: samplev1alpha1.ConditionStalled, Status: stalled, Reason: reason, Message: message})
-		return status
-	}
-	before := status(metav1.ConditionTrue, "ChildFailed", "replicas is 2, not 3")
-	for name, row := range map[string]struct {
-		after samplev1alpha1.FooStatus
-		want  time.Duration
-	}{
-		"other words":    {status(metav1.ConditionTrue, "ChildFailed", "replicas is 3, not 2"), MessageInterval},
-		"another reason": {status(metav1.ConditionTrue, "ChildConflict", "replicas is 3, not 2"), 0},
-		"no more":        {footest.RefusedStatus(), 0},
-		"not yet":        {status(metav1.ConditionFalse, "ChildFailed", "replicas is 3, not 2"), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var p Progress
-			if wait := p.Wait(withStatus("a", before), withStatus("a", row.after), true, time.Now()); wait != row.want {
-				t.Errorf("the status waits %v, not %v", wait, row.want)
-			}
-		})
+	incomplete := withStatus("a", rolling)
+	words(&incomplete.Status)
+	if MayWait(withStatus("a", footest.Rolling(1)), incomplete, false) {
+		t.Error("after a sync that was not complete, more than the number of Pods may wait")
 	}
 }
 

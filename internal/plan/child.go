@@ -103,19 +103,12 @@ func (r Row[F, T]) Of(owner *OwnerKind) *ChildKind {
 	return c
 }
 
-// lacks returns what a row has to declare and does not.
+// lacks returns what a row has to declare and does not. Without Keep, the cache would keep
+// nothing that SetOwned sets, or all of each object.
 func (r Row[F, T]) lacks() (missing []string) {
-	for _, field := range []struct {
-		name  string
-		lacks bool
-	}{
-		{"Kind", r.Kind == ""}, {"Resource", r.Resource.Empty()}, {"Name", r.Name == nil}, {"Empty", r.Empty == nil},
-		{"New", r.New == nil}, {"SetOwned", r.SetOwned == nil},
-		// Without it, the cache would keep nothing that SetOwned sets, or all of each object.
-		{"Keep", r.Keep == nil},
-	} {
-		if field.lacks {
-			missing = append(missing, field.name)
+	for _, name := range []string{"Kind", "Resource", "Name", "Empty", "New", "SetOwned", "Keep"} {
+		if reflect.ValueOf(r).FieldByName(name).IsZero() {
+			missing = append(missing, name)
 		}
 	}
 	return missing

@@ -85,11 +85,11 @@ func (c *Child) Observe(child Object, drift string) {
 }
 
 // Earlier returns the object in whose place one is created, or nil.
-func (c *Child) Earlier() (earlier Object) {
-	for _, child := range slices.Concat(c.InService, c.Obsolete) {
-		return child
+func (c *Child) Earlier() Object {
+	if earlier := slices.Concat(c.InService, c.Obsolete); len(earlier) > 0 {
+		return earlier[0]
 	}
-	return earlier
+	return nil
 }
 
 // Decide decides what a Foo needs of a kind. named is the object of the name that it asks
@@ -179,13 +179,7 @@ func (c *ChildKind) isInPlace(act Action, successor Object) bool {
 // MayDelete reports whether a child that its Foo does not ask for may be deleted: nobody
 // would miss its work, or its successor has taken that over.
 func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
-	switch {
-	case !c.IsObsolete(child, owner):
-		return false
-	case !c.Wanted(owner), !c.Serves(child):
-		return true
-	}
-	return taken
+	return c.IsObsolete(child, owner) && (taken || !c.Wanted(owner) || !c.Serves(child))
 }
 
 // IsObsolete reports whether a Foo controls a child that it does not ask for. One that is

@@ -128,16 +128,9 @@ func isOversized(selector *metav1.LabelSelector) bool {
 // isForbidden reports whether an expression of a selector excludes a label. The API
 // server would refuse a template with such a label.
 func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
-	var about metav1.LabelSelector
-	for _, expression := range selector.MatchExpressions {
-		if expression.Key == key {
-			about.MatchExpressions = append(about.MatchExpressions, expression)
-		}
-	}
-	if about.MatchExpressions == nil {
-		return false
-	}
-	parsed, err := metav1.LabelSelectorAsSelector(&about)
+	isOther := func(expression metav1.LabelSelectorRequirement) bool { return expression.Key != key }
+	about := slices.DeleteFunc(slices.Clone(selector.MatchExpressions), isOther)
+	parsed, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: about})
 	return err == nil && !parsed.Matches(labels.Set{key: value})
 }
 
@@ -224,15 +217,13 @@ func isOwnedContainer(container corev1.Container) bool { return container.Name =
 
 // ownedContainer returns the container that a Foo owns. It adds it if it is missing.
 func ownedContainer(pod *corev1.PodSpec) *corev1.Container {
-	for i := range pod.Containers {
-		if pod.Containers[i].Name == containerName {
-			return &pod.Containers[i]
+	i := slices.IndexFunc(pod.Containers, isOwnedContainer)
+	if i < 0 {
+		added := corev1.Container{Name: containerName}
+		if isLikeNew(pod) {
+			added = newContainer()
 		}
+		i, pod.Containers = len(pod.Containers), append(pod.Containers, added)
 	}
-	added := corev1.Container{Name: containerName}
-	if isLikeNew(pod) {
-		added = newContainer()
-	}
-	pod.Containers = append(pod.Containers, added)
-	return &pod.Containers[len(pod.Containers)-1]
+	return &pod.Containers[i]
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,16 +68,14 @@ func keptLabels(labels map[string]string, selector *metav1.LabelSelector) map[st
 
 // keptContainers returns the container that a Foo owns, if there is one.
 func keptContainers(containers, wanted []corev1.Container) []corev1.Container {
-	for _, container := range containers {
-		switch {
-		case !isOwnedContainer(container):
-			continue
-		case container.Image == wanted[0].Image:
-			return wanted
-		}
-		return []corev1.Container{{Name: containerName, Image: truncate(container.Image, maxKeptText)}}
+	i := slices.IndexFunc(containers, isOwnedContainer)
+	switch {
+	case i < 0:
+		return nil
+	case containers[i].Image == wanted[0].Image:
+		return wanted
 	}
-	return nil
+	return []corev1.Container{{Name: containerName, Image: truncate(containers[i].Image, maxKeptText)}}
 }
 
 // keptConditions returns the conditions that decide over readiness, cut to what messages
@@ -159,11 +158,8 @@ func selectorText(selector *metav1.LabelSelector) string {
 		return ""
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
+	if err != nil || len(parsed.String()) > maxSelector {
 		return ""
 	}
-	if text := parsed.String(); len(text) <= maxSelector {
-		return text
-	}
-	return ""
+	return parsed.String()
 }

@@ -6,6 +6,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -22,11 +23,8 @@ import (
 // have any. Only drift is described, so this need not be fast.
 func describeDifferences(found, wanted runtime.Object) string {
 	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
-	if err != nil {
-		return err.Error()
-	}
-	should, err := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
-	if err != nil {
+	should, errWanted := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
+	if err := errors.Join(err, errWanted); err != nil {
 		return err.Error()
 	}
 	var differences []string
@@ -48,12 +46,8 @@ func compareFields(path string, is, should any, differences *[]string) {
 		for _, name := range slices.Sorted(maps.Keys(sets.KeySet(isFields).Union(sets.KeySet(shouldFields)))) {
 			compareFields(join(path, name), isFields[name], shouldFields[name], differences)
 		}
-	case is == nil:
-		*differences = append(*differences, fmt.Sprintf("%s is missing, not %s", path, quote(should)))
-	case should == nil:
-		*differences = append(*differences, fmt.Sprintf("%s is %s, not left out", path, quote(is)))
 	default:
-		*differences = append(*differences, fmt.Sprintf("%s is %s, not %s", path, quote(is), quote(should)))
+		*differences = append(*differences, fmt.Sprintf("%s is %s, not %s", path, quote(is, "missing"), quote(should, "left out")))
 	}
 }
 
@@ -96,13 +90,16 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func quote(value any) string {
-	if text, ok := value.(string); ok {
-		return truncate(strconv.Quote(text), maxQuotedName)
+// quote returns a value as a text of bounded length, or what to say of none.
+func quote(value any, none string) string {
+	text := none
+	switch value := value.(type) {
+	case nil:
+	case string:
+		text = strconv.Quote(value) // not as JSON, which leaves control characters alone
+	default:
+		encoded, _ := json.Marshal(value) // it was made from JSON
+		text = string(encoded)
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value)
-	}
-	return truncate(string(text), maxQuotedName)
+	return truncate(text, maxQuotedName)
 }

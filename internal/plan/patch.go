@@ -25,7 +25,10 @@ import (
 // its own kinds only; for a kind that a CustomResourceDefinition declares, Patch returns a
 // JSON merge patch, which replaces a list that changes as a whole.
 func (c *ChildKind) Patch(live, desired Object) (types.PatchType, []byte, error) {
-	before, err := json.Marshal(live)
+	was := CopyOf(live)
+	was.SetUID("") // so that both are in the patch
+	was.SetResourceVersion("")
+	before, err := json.Marshal(was)
 	if err != nil {
 		return "", nil, fmt.Errorf("encoding %s %q as it is: %w", c.Kind, live.GetName(), err)
 	}
@@ -39,9 +42,6 @@ func (c *ChildKind) Patch(live, desired Object) (types.PatchType, []byte, error)
 	} else {
 		patchType = types.MergePatchType
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
-	}
-	if err == nil {
-		patch, err = withPreconditions(patch, live.GetUID(), live.GetResourceVersion())
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("comparing %s %q with what the Foo asks for: %w", c.Kind, live.GetName(), err)
@@ -79,19 +79,4 @@ func dropCommonLists(was, becomes map[string]any) {
 			}
 		}
 	}
-}
-
-// withPreconditions adds to a patch which object, in which version, it is for.
-func withPreconditions(patch []byte, uid types.UID, resourceVersion string) ([]byte, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(patch, &fields); err != nil {
-		return nil, err
-	}
-	metadata, _ := fields["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		fields["metadata"] = metadata
-	}
-	metadata["uid"], metadata["resourceVersion"] = uid, resourceVersion
-	return json.Marshal(fields)
 }

@@ -65,20 +65,18 @@ func (k *OwnerKind) WithStatus(owner Owner, outcomes []Outcome, now metav1.Time)
 	after.ResetStatus()
 	*after.GetConditions(), *after.GetObservedGeneration() = conditions, owner.GetGeneration()
 	ready := k.firstObstacle(owner, outcomes)
-	meta.SetStatusCondition(after.GetConditions(), metav1.Condition{
-		Type:               samplev1alpha1.ConditionReady,
-		Status:             ready.Status,
-		ObservedGeneration: owner.GetGeneration(),
-		LastTransitionTime: now,
-		Reason:             ready.Reason,
-		Message:            ready.Message,
+	setCondition(after, now, metav1.Condition{
+		Type: samplev1alpha1.ConditionReady, Status: ready.Status, Reason: ready.Reason, Message: ready.Message,
 	})
-	setWhile(ready.Stalled, after, metav1.Condition{Type: samplev1alpha1.ConditionStalled, LastTransitionTime: now, Reason: ready.Reason, Message: ready.Message})
-	setWhile(owner.IsSuspended(), after, metav1.Condition{
-		Type: samplev1alpha1.ConditionSuspended, LastTransitionTime: now, Reason: samplev1alpha1.ReasonSuspended, Message: "spec.suspend is true",
+	setCondition(after, now, metav1.Condition{
+		Type: samplev1alpha1.ConditionStalled, Status: trueIf(ready.Stalled), Reason: ready.Reason, Message: ready.Message,
+	})
+	setCondition(after, now, metav1.Condition{
+		Type: samplev1alpha1.ConditionSuspended, Status: trueIf(owner.IsSuspended()), Reason: samplev1alpha1.ReasonSuspended,
+		Message: "spec.suspend is true",
 	})
 	for _, outcome := range outcomes { // after Ready, which stays the first of the conditions
-		setOwn(outcome.Own, after, now)
+		setCondition(after, now, outcome.Own)
 		if outcome.Report != nil {
 			outcome.Report(after)
 		}
@@ -92,26 +90,23 @@ func (k *OwnerKind) WithStatus(owner Owner, outcomes []Outcome, now metav1.Time)
 	return after
 }
 
-// setOwn sets the condition of a child, or removes it.
-func setOwn(own metav1.Condition, owner Owner, now metav1.Time) {
-	switch {
-	case own.Type == "":
-	case own.Status == "":
-		meta.RemoveStatusCondition(owner.GetConditions(), own.Type)
-	default:
-		own.ObservedGeneration, own.LastTransitionTime = owner.GetGeneration(), now
-		meta.SetStatusCondition(owner.GetConditions(), own)
-	}
-}
-
-// setWhile sets a condition that is True while something holds, and absent otherwise.
-func setWhile(holds bool, owner Owner, condition metav1.Condition) {
-	if !holds {
+// setCondition sets a condition for the newest spec, or removes one without a status.
+func setCondition(owner Owner, now metav1.Time, condition metav1.Condition) {
+	if condition.Status == "" {
 		meta.RemoveStatusCondition(owner.GetConditions(), condition.Type)
 		return
 	}
-	condition.Status, condition.ObservedGeneration = metav1.ConditionTrue, *owner.GetObservedGeneration()
+	condition.ObservedGeneration, condition.LastTransitionTime = owner.GetGeneration(), now
 	meta.SetStatusCondition(owner.GetConditions(), condition)
+}
+
+// trueIf returns the status of a condition that is True while something holds, and absent
+// otherwise.
+func trueIf(holds bool) metav1.ConditionStatus {
+	if holds {
+		return metav1.ConditionTrue
+	}
+	return ""
 }
 
 // IsAtRest reports whether a Foo's status says that it is ready, or that it will not become so
@@ -154,29 +149,31 @@ func CountByReady(foos []any) map[metav1.ConditionStatus]int {
 	return counts
 }
 
-// ReadyChanged returns the condition Ready of a Foo with a new status if its status or reason differ
-// from the old one's, else nil. A change of the message alone, such as one more available
-// Pod, is no transition.
+// ReadyChanged returns the condition Ready of a Foo with a new status if its status or reason
+// differ from the old one's, else nil. A change of the message alone, such as one more
+// available Pod, is no transition.
 func ReadyChanged(before, after Owner) *metav1.Condition {
-	was := meta.FindStatusCondition(*before.GetConditions(), samplev1alpha1.ConditionReady)
-	is := meta.FindStatusCondition(*after.GetConditions(), samplev1alpha1.ConditionReady)
-	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
-		return nil
-	}
-	return is
+	return changed(before, after, samplev1alpha1.ConditionReady)
 }
 
 // OwnChanged returns the conditions of single children of an owner with a new status that have
 // come, or whose status or reason differ from the old one's.
-func (k *OwnerKind) OwnChanged(before, after Owner) (changed []metav1.Condition) {
+func (k *OwnerKind) OwnChanged(before, after Owner) (all []metav1.Condition) {
 	for _, kind := range k.Children {
-		was := meta.FindStatusCondition(*before.GetConditions(), kind.Condition)
-		is := meta.FindStatusCondition(*after.GetConditions(), kind.Condition)
-		if kind.Condition != "" && is != nil && (was == nil || was.Status != is.Status || was.Reason != is.Reason) {
-			changed = append(changed, *is)
+		if own := changed(before, after, kind.Condition); own != nil {
+			all = append(all, *own)
 		}
 	}
-	return changed
+	return all
+}
+
+func changed(before, after Owner, condition string) *metav1.Condition {
+	was := meta.FindStatusCondition(*before.GetConditions(), condition)
+	is := meta.FindStatusCondition(*after.GetConditions(), condition)
+	if is != nil && was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	return is
 }
 
 // truncate cuts a text to at most limit bytes, at the boundary of a character. It replaces
