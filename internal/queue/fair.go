@@ -5,7 +5,8 @@
 package queue
 
 import (
-	"container/heap"
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,17 +40,19 @@ type fairQueue struct {
 	// processing counts, for each key, the Pops that no Done has followed yet.
 	processing map[cache.ObjectName]int
 	served     int
-	shares     *shares
+
+	shares
 }
 
 var _ workqueue.Queue[cache.ObjectName] = &fairQueue{}
 
 func newFairQueue(clock clock.PassiveClock) *fairQueue {
-	shares := newShares(clock)
-	return &fairQueue{
-		shares: shares, high: newRoundRobin(shares), low: newRoundRobin(shares), waiting: sets.New[cache.ObjectName](),
-		announced: sets.New[cache.ObjectName](), processing: map[cache.ObjectName]int{},
+	q := &fairQueue{
+		shares: newShares(clock), waiting: sets.New[cache.ObjectName](), announced: sets.New[cache.ObjectName](),
+		processing: map[cache.ObjectName]int{},
 	}
+	q.high, q.low = newRoundRobin(&q.shares), newRoundRobin(&q.shares)
+	return q
 }
 
 // setLowPriority gives a key low priority. Call it before the key is added to the
@@ -76,40 +79,6 @@ func (q *fairQueue) Done(key cache.ObjectName) {
 	if q.processing[key] <= 0 {
 		delete(q.processing, key)
 	}
-}
-
-// begin reports whether a key that was popped may be processed now. If not, end of another
-// key returns it later, and it has to be added again and to be done.
-func (q *fairQueue) begin(key cache.ObjectName) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.shares.begin(key)
-}
-
-// end accounts the end of the processing of a key, and returns the parked keys that may
-// begin.
-func (q *fairQueue) end(key cache.ObjectName) []cache.ObjectName {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	freed := q.shares.end(key)
-	if q.high.size+q.waiting.Len() == 0 {
-		q.shares.forget()
-	}
-	return freed
-}
-
-func (q *fairQueue) setWorkers(count int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.shares.workers = count
-}
-
-// hasWaiting reports whether keys of a namespace wait. For a moment it may count keys that
-// have moved from low to high.
-func (q *fairQueue) hasWaiting(namespace string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.high.byNamespace[namespace] != nil || q.low.byNamespace[namespace] != nil
 }
 
 // Push adds a key that does not wait yet.
@@ -151,14 +120,14 @@ func (q *fairQueue) Len() int {
 func (q *fairQueue) Pop() cache.ObjectName {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := q.next()
+	key := q.nextKey()
 	q.processing[key]++
 	// An addition from now on is one to a key that is being processed.
 	q.announced.Delete(key)
 	return key
 }
 
-func (q *fairQueue) next() cache.ObjectName {
+func (q *fairQueue) nextKey() cache.ObjectName {
 	if q.high.size > 0 && (q.waiting.Len() == 0 || q.served < inARow) {
 		q.served++
 		return q.high.pop()
@@ -176,7 +145,7 @@ func (q *fairQueue) next() cache.ObjectName {
 func (q *fairQueue) take(key cache.ObjectName) {
 	q.waiting.Delete(key)
 	if q.waiting.Len() == 0 {
-		q.low = newRoundRobin(q.shares) // what is left in it has moved to high
+		q.low = newRoundRobin(&q.shares) // what is left in it has moved to high
 	}
 }
 
@@ -186,10 +155,15 @@ type roundRobin struct {
 	shares *shares
 	// byNamespace has no namespace without keys.
 	byNamespace map[string]workqueue.Queue[cache.ObjectName]
-	// turns has a turn of each namespace.
-	turns turns
-	count uint64
+	// turns has the next turn of each namespace, the earliest first.
+	turns []turn
 	size  int
+}
+
+// turn is when the next turn of a namespace begins.
+type turn struct {
+	namespace string
+	start     time.Duration
 }
 
 func newRoundRobin(shares *shares) *roundRobin {
@@ -207,9 +181,11 @@ func (r *roundRobin) push(key cache.ObjectName) {
 	r.size++
 }
 
+// addTurn adds the next turn of a namespace, behind those that begin at the same time.
 func (r *roundRobin) addTurn(namespace string) {
-	r.count++
-	heap.Push(&r.turns, turn{namespace, r.shares.start(namespace), r.count})
+	next := turn{namespace, r.shares.start(namespace)}
+	behind, _ := slices.BinarySearchFunc(r.turns, next.start+1, func(t turn, start time.Duration) int { return cmp.Compare(t.start, start) })
+	r.turns = slices.Insert(r.turns, behind, next)
 }
 
 func (r *roundRobin) pop() cache.ObjectName {
@@ -229,42 +205,14 @@ func (r *roundRobin) pop() cache.ObjectName {
 // was under way may have become a later one.
 func (r *roundRobin) nextTurn() string {
 	for {
-		next := heap.Pop(&r.turns).(turn) //nolint:forcetypeassert // it holds turns
-		if start := r.shares.start(next.namespace); next.start < start {
-			next.start = start
-			if len(r.turns) > 0 && r.turns[0].start < start {
-				heap.Push(&r.turns, next)
-				continue
-			}
+		next := r.turns[0]
+		r.turns = r.turns[1:]
+		start := r.shares.start(next.namespace)
+		if next.start < start && len(r.turns) > 0 && r.turns[0].start < start {
+			r.addTurn(next.namespace)
+			continue
 		}
-		r.shares.now = next.start
+		r.shares.now = max(next.start, start)
 		return next.namespace
 	}
-}
-
-// turn is the next turn of a namespace: when it begins, and as how manieth it was added.
-type turn struct {
-	namespace string
-	start     time.Duration
-	number    uint64
-}
-
-// turns is a heap of turns, the earliest first.
-type turns []turn
-
-func (t turns) Len() int      { return len(t) }
-func (t turns) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
-
-func (t turns) Less(i, j int) bool {
-	return t[i].start < t[j].start || t[i].start == t[j].start && t[i].number < t[j].number
-}
-
-// Push adds a turn at the end, for package heap.
-func (t *turns) Push(added any) { *t = append(*t, added.(turn)) } //nolint:forcetypeassert // it holds turns
-
-// Pop removes the turn at the end, for package heap.
-func (t *turns) Pop() any {
-	last := (*t)[len(*t)-1]
-	*t = (*t)[:len(*t)-1]
-	return last
 }

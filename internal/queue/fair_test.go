@@ -158,7 +158,7 @@ func TestNothingIsKeptOfDeletedKeys(t *testing.T) {
 		q.Done(waits)
 		q.Done(waits)
 	}
-	if len(q.high.byNamespace)+len(q.low.byNamespace)+q.high.turns.Len()+q.low.turns.Len()+q.announced.Len()+len(q.processing)+q.Len() != 0 {
+	if len(q.high.byNamespace)+len(q.low.byNamespace)+len(q.high.turns)+len(q.low.turns)+q.announced.Len()+len(q.processing)+q.Len() != 0 {
 		t.Errorf("the queue still holds %+v", q)
 	}
 }

@@ -38,10 +38,19 @@ func (q *Queue) AddLowPriority(key cache.ObjectName) {
 }
 
 // SetWorkers says how many workers there are.
-func (q *Queue) SetWorkers(count int) { q.fair.setWorkers(count) }
+func (q *Queue) SetWorkers(count int) {
+	q.fair.mu.Lock()
+	defer q.fair.mu.Unlock()
+	q.fair.workers = count
+}
 
-// HasWaiting reports whether keys of a namespace wait for a worker.
-func (q *Queue) HasWaiting(namespace string) bool { return q.fair.hasWaiting(namespace) }
+// HasWaiting reports whether keys of a namespace wait for a worker. For a moment it may count
+// keys that have moved from low priority to high.
+func (q *Queue) HasWaiting(namespace string) bool {
+	q.fair.mu.Lock()
+	defer q.fair.mu.Unlock()
+	return q.fair.high.byNamespace[namespace] != nil || q.fair.low.byNamespace[namespace] != nil
+}
 
 // Get waits for the next key.
 func (q *Queue) Get() (key cache.ObjectName, shutdown bool) {

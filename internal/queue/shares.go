@@ -45,8 +45,8 @@ type shares struct {
 	slowUntil map[string]time.Time
 }
 
-func newShares(clock clock.PassiveClock) *shares {
-	return &shares{
+func newShares(clock clock.PassiveClock) shares {
+	return shares{
 		clock: clock, next: map[string]time.Duration{}, began: map[cache.ObjectName]time.Time{},
 		running: map[string]int{}, parked: map[string][]cache.ObjectName{}, slowUntil: map[string]time.Time{},
 	}
@@ -55,15 +55,18 @@ func newShares(clock clock.PassiveClock) *shares {
 // start returns when the next turn of a namespace begins.
 func (s *shares) start(namespace string) time.Duration { return max(s.now, s.next[namespace]) }
 
-// begin accounts the begin of a sync, unless its namespace has all workers that it may
-// have: then the key is parked, and begin returns false.
-func (s *shares) begin(key cache.ObjectName) bool {
-	if s.running[key.Namespace] > 0 && s.running[key.Namespace] >= s.workers-1 && s.isSlow(key.Namespace) {
-		s.parked[key.Namespace] = append(s.parked[key.Namespace], key)
+// begin accounts the begin of a sync of a key that was popped, unless its namespace has all
+// workers that it may have: then the key is parked, and begin returns false. The end of another
+// key returns it later, and it has to be added again and to be done.
+func (q *fairQueue) begin(key cache.ObjectName) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if running := q.running[key.Namespace]; running > 0 && running >= q.workers-1 && q.isSlow(key.Namespace) {
+		q.parked[key.Namespace] = append(q.parked[key.Namespace], key)
 		return false
 	}
-	s.running[key.Namespace]++
-	s.began[key] = s.clock.Now()
+	q.running[key.Namespace]++
+	q.began[key] = q.clock.Now()
 	return true
 }
 
@@ -78,13 +81,21 @@ func (s *shares) isSlow(namespace string) bool {
 }
 
 // end accounts the end of a sync, and returns the parked keys that may begin.
-func (s *shares) end(key cache.ObjectName) []cache.ObjectName {
-	began, known := s.began[key]
-	if !known {
-		return nil
+func (q *fairQueue) end(key cache.ObjectName) (freed []cache.ObjectName) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if began, known := q.began[key]; known {
+		delete(q.began, key)
+		freed = q.ended(key.Namespace, q.clock.Since(began))
 	}
-	took, namespace := s.clock.Since(began), key.Namespace
-	delete(s.began, key)
+	if q.high.size+q.waiting.Len() == 0 {
+		q.forget()
+	}
+	return freed
+}
+
+// ended accounts a sync of a namespace that took a time.
+func (s *shares) ended(namespace string, took time.Duration) []cache.ObjectName {
 	s.next[namespace] = s.start(namespace) + took
 	if took >= slowSync {
 		s.slowUntil[namespace] = s.clock.Now().Add(slowFor)

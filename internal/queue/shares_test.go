@@ -247,7 +247,7 @@ func TestRolloutsOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
 // TestWhichKeysAreParked follows a namespace that becomes slow, with three workers.
 func TestWhichKeysAreParked(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	s := newShares(clock)
+	s := newFairQueue(clock)
 	s.workers = 3
 	step := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	begin := func(name string, want bool) {
@@ -296,7 +296,6 @@ func TestWhichKeysAreParked(t *testing.T) {
 	for _, name := range []string{"a/1", "a/2", "a/3"} {
 		end(name)
 	}
-	s.forget()
 	if len(s.next)+len(s.began)+len(s.running)+len(s.parked)+len(s.slowUntil) != 0 || s.now != 0 {
 		t.Errorf("it remembers %+v", s)
 	}
@@ -326,7 +325,7 @@ func TestAnIdleQueueRemembersNothing(t *testing.T) {
 		}
 		s.add("quick", 1) // its end forgets the slow one
 		pass(time.Second)
-		fair, shares := s.fair, s.fair.shares
+		fair, shares := s.fair, &s.fair.shares
 		if len(fair.processing)+fair.announced.Len()+fair.Len()+len(shares.next)+len(shares.began)+len(shares.running)+len(shares.parked)+len(shares.slowUntil) != 0 {
 			t.Errorf("the queue remembers %+v and %+v", fair, shares)
 		}
