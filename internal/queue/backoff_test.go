@@ -16,359 +16,282 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/test/footest"
 )
 
 var (
 	things  = schema.GroupResource{Resource: "things"}
 	testKey = cache.ObjectName{Namespace: "team-a", Name: "a"}
+	outage  = errors.New("connection refused")
 )
 
-// The delays of a key whose sync keeps failing.
-func TestBackOff(t *testing.T) {
-	outage := errors.New("connection refused")
-	r, clock := newTestRetries(t)
-	// planAfterThat plans the next attempt when the last one is due.
-	var last time.Duration
-	planAfterThat := func(err error) time.Duration {
-		clock.Step(last)
-		last = r.Requeue(testKey, err)
-		return last
-	}
+// retries are those of testKey, on a clock that stands still.
+type retries struct {
+	workqueue.TypedDelayingInterface[cache.ObjectName]
 
-	if first, second := planAfterThat(outage), planAfterThat(outage); first != firstRetry || second != 2*firstRetry {
-		t.Errorf("the first delays are %v and %v", first, second)
-	}
-	r.Forget(testKey)
-	if again := planAfterThat(outage); again != firstRetry {
-		t.Errorf("after a success the delay is %v", again)
-	}
+	*Backoff
 
-	for i, want := range []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
-		if delay := planAfterThat(forbidden).Seconds(); delay != want {
-			t.Errorf("after %d refusals a key waits %v s, not %v s", i+1, delay, want)
-		}
-	}
-	r.Forget(testKey)
-	if again := planAfterThat(forbidden); again != RefusedRetry {
-		t.Errorf("after a success a refused key waits %v", again)
-	}
-	r.Forget(testKey)
-	planAfterThat(failure.ErrStale)
-	if r.InBackoff(testKey) {
-		t.Error("a key is in back-off although its next attempt is not delayed")
-	}
+	t     *testing.T
+	clock *clocktesting.FakeClock
+	added time.Duration
 }
 
-// partWrite is the part that writes a child.
-const partWrite = "write"
+func newRetries(t *testing.T) *retries {
+	t.Helper()
+	r := &retries{t: t, clock: clocktesting.NewFakeClock(time.Now())}
+	r.Backoff = NewBackoff(r, r.clock)
+	return r
+}
+
+// AddAfter is that of the queue.
+func (r *retries) AddAfter(_ cache.ObjectName, wait time.Duration) { r.added = wait }
+
+func (r *retries) fail(part string, inputs any, err error) error {
+	return r.Fail(testKey, part, inputs, err)
+}
+
+func (r *retries) deferred(part string, inputs any) bool {
+	return r.Deferred(testKey, part, inputs) != nil
+}
+
+// end ends a sync, and returns after how long the key comes again.
+func (r *retries) end(err error) time.Duration {
+	r.t.Helper()
+	r.added = -1
+	wait := r.Requeue(testKey, err)
+	r.expect("after which the key is added", r.added, wait)
+	return wait
+}
+
+// try makes a sync in which the write of a child fails, and returns after how long the key comes
+// again.
+func (r *retries) try(inputs any, err error) time.Duration {
+	r.t.Helper()
+	return r.end(r.fail("write", inputs, err))
+}
+
+func (r *retries) expect(what string, want, got any) {
+	r.t.Helper()
+	footest.ExpectEqual(r.t, what, want, got)
+}
+
+func TestDelaysGrow(t *testing.T) {
+	for name, row := range map[string]struct {
+		err  error
+		want []time.Duration
+	}{
+		"an outage": {outage, []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry}},
+		"refusals": {forbidden, []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
+			32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute}},
+	} {
+		r := newRetries(t)
+		for range 2 {
+			for _, want := range row.want { // the sync fails before it comes to its parts
+				wait := r.end(row.err)
+				r.expect("the delay of "+name, want, wait)
+				r.clock.Step(wait)
+			}
+			r.Forget(testKey)
+		}
+	}
+}
 
 // Changes wake a key before its next attempt is due. They must not repeat the failed
 // write, unless the objects that it was made from have changed. If that attempt fails as
 // well, it must not lengthen the back-off.
-func TestAFailedTaskWaitsForItsTime(t *testing.T) {
-	for name, row := range map[string]struct {
-		again string
-		waits bool
-	}{
-		"the task is the same": {"update", true},
-		"the task is another":  {"create", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, clock := newTestRetries(t)
-			_ = r.Fail(testKey, partWrite, "update", forbidden)
-			r.Requeue(testKey, forbidden)
-			clock.Step(400 * time.Millisecond)
-			if err := r.Deferred(testKey, partWrite, row.again); (err != nil) != row.waits {
-				t.Fatalf("the deferred error is %v", err)
-			}
-			if !row.waits {
-				_ = r.Fail(testKey, partWrite, row.again, forbidden)
-			}
-			if wait := r.Requeue(testKey, forbidden); wait != 600*time.Millisecond {
-				t.Errorf("a key with 0.6 s left waits %v", wait)
-			}
-			clock.Step(600*time.Millisecond - 1)
-			if !r.InBackoff(testKey) {
-				t.Error("the key is not in back-off until then")
-			}
-			clock.Step(1)
-			if r.InBackoff(testKey) || r.Deferred(testKey, partWrite, row.again) != nil {
-				t.Error("the key is in back-off after that")
-			}
-			_ = r.Fail(testKey, partWrite, row.again, forbidden)
-			if further := r.Requeue(testKey, forbidden); further != 2*time.Second {
-				t.Errorf("after that the key waits %v", further)
-			}
-		})
+func TestAFailedWriteWaitsForItsTime(t *testing.T) {
+	for again, waits := range map[string]bool{"update": true, "create": false} {
+		r := newRetries(t)
+		r.try("update", forbidden)
+		r.clock.Step(400 * time.Millisecond)
+		r.expect(again+" is deferred", waits, r.deferred("write", again))
+		if !waits {
+			_ = r.fail("write", again, forbidden)
+		}
+		r.expect("the delay with 0.6 s left", 600*time.Millisecond, r.end(forbidden))
+		r.clock.Step(600*time.Millisecond - 1)
+		r.expect("in back-off until then", true, r.InBackoff(testKey))
+		r.clock.Step(1)
+		r.expect("in back-off after that", false, r.InBackoff(testKey) || r.deferred("write", again))
+		r.expect("the next delay", 2*time.Second, r.try(again, forbidden))
 	}
 }
 
 // A failure of another kind, after a change woke the key, does not defer the planned
 // attempt.
 func TestTheEarlierOfTwoPlansStands(t *testing.T) {
-	of := "create"
 	for name, row := range map[string]struct {
 		err  error
-		wait time.Duration
+		want time.Duration
 	}{
-		"with a shorter delay": {errors.New("connection refused"), firstRetry},
+		"with a shorter delay": {outage, firstRetry},
 		"with a longer delay":  {apierrors.NewTooManyRequests("", 60), 600 * time.Millisecond},
-		"a lost race":          {apierrors.NewConflict(things, "web", errors.New("modified")), firstRetry},
+		"a lost race":          {conflict, firstRetry},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r, clock := newTestRetries(t)
-			_ = r.Fail(testKey, partWrite, of, forbidden)
-			r.Requeue(testKey, forbidden)
-			clock.Step(400 * time.Millisecond)
-			if NextAttempt(row.err).Held {
-				_ = r.Fail(testKey, partWrite, of, row.err)
-			}
-			if wait := r.Requeue(testKey, row.err); wait != row.wait {
-				t.Errorf("the key waits %v, not %v", wait, row.wait)
-			}
-		})
+		r := newRetries(t)
+		r.try("create", forbidden)
+		r.clock.Step(400 * time.Millisecond)
+		r.expect("the delay after an error "+name, row.want, r.try("create", row.err))
 	}
 }
 
 // The status and the child have separate back-offs.
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
-	r, _ := newTestRetries(t)
-	work, status := "create", "status"
-	_ = r.Fail(testKey, PartStatus, status, forbidden)
-	_ = r.Fail(testKey, partWrite, work, errors.New("connection refused"))
-	if wait := r.Requeue(testKey, errors.Join(forbidden, errors.New("connection refused"))); wait != firstRetry {
-		t.Errorf("the child waits %v", wait)
-	}
-	r.Succeed(testKey, partWrite)
-	if r.Deferred(testKey, partWrite, work) != nil || r.Deferred(testKey, PartStatus, status) == nil {
-		t.Error("a success of one part reset the failures of the other")
-	}
+	r := newRetries(t)
+	_ = r.fail(PartStatus, "status", forbidden)
+	r.expect("the delay of the child", firstRetry, r.try("create", outage))
+	r.Succeed(testKey, "write")
+	r.expect("the child is deferred", false, r.deferred("write", "create"))
+	r.expect("the status is deferred", true, r.deferred(PartStatus, "status"))
 }
 
 // While a cache lags, each event leads to one more lost race. Those do not count: only an
 // attempt at its planned time does.
 func TestLostRacesThatEventsCauseAreNoOutage(t *testing.T) {
-	r, _ := newTestRetries(t)
+	r := newRetries(t)
 	for range 100 {
-		if err := r.Fail(testKey, partWrite, "create", conflict); !NextAttempt(err).Expected {
-			t.Fatalf("a lost race is judged as %v", err)
-		}
-		if wait := r.Requeue(testKey, conflict); wait != firstRetry {
-			t.Fatalf("the key waits %v", wait)
-		}
+		err := r.fail("write", "create", conflict)
+		r.expect("a lost race is expected", true, NextAttempt(err).Expected)
+		r.expect("its delay", firstRetry, r.end(err))
 	}
 }
 
-// A webhook may answer with the reason of a lost race, for ever.
-func TestManyLostRacesInARowAreAnOutage(t *testing.T) {
-	r, clock := newTestRetries(t)
-	var told, tries int
-	for began := clock.Now(); clock.Since(began) < time.Hour; tries++ {
-		err := r.Fail(testKey, partWrite, "create", conflict)
-		if !NextAttempt(err).Expected {
-			told++
+// A webhook may answer with the reason of a lost race, for ever. A cache may contradict the API
+// server for hours, as while its watch hangs.
+func TestWhatIsExpectedOnceBacksOff(t *testing.T) {
+	for _, cause := range []error{conflict, failure.ErrBehind} {
+		r := newRetries(t)
+		tries := 0
+		for began := r.clock.Now(); r.clock.Since(began) < time.Hour; tries++ {
+			err := r.fail("write", "create", cause)
+			if lasted := r.clock.Since(began); cause == error(conflict) && (lasted < LastRace/2 || lasted > 3*LastRace) {
+				r.expect("races that last for "+lasted.String()+" are expected", lasted < LastRace, NextAttempt(err).Expected)
+			}
+			r.clock.Step(r.end(err))
 		}
-		if lasted := clock.Since(began); told > 0 != (lasted > LastRace) && (lasted < LastRace/2 || lasted > 3*LastRace) {
-			t.Fatalf("after %v the race is judged as %+v", lasted, NextAttempt(err))
+		if tries < 10 || tries > 40 {
+			t.Errorf("%v: %d tries in an hour", cause, tries)
 		}
-		clock.Step(r.Requeue(testKey, err))
-	}
-	if tries > 30 {
-		t.Errorf("%d tries in an hour", tries)
-	}
-	r.Succeed(testKey, partWrite)
-	if err := r.Fail(testKey, partWrite, "create", conflict); !NextAttempt(err).Expected {
-		t.Errorf("after a success a lost race is judged as %v", err)
+		r.Succeed(testKey, "write")
+		r.expect("after a success it is expected", true, NextAttempt(r.fail("write", "create", cause)).Expected)
 	}
 }
 
 // Five children fail together for as long as a webhook is down. Each is tried again as if
 // it were alone.
 func TestPartsThatFailTogetherBackOffAlone(t *testing.T) {
-	r, clock := newTestRetries(t)
-	down := denial(500, "")
-	parts := []string{"a", "b", "c", "d", "e"}
-	for began := clock.Now(); clock.Since(began) < 30*time.Second; {
-		for _, part := range parts {
-			if r.Deferred(testKey, part, "create") == nil {
-				_ = r.Fail(testKey, part, "create", down)
+	r := newRetries(t)
+	for began := r.clock.Now(); r.clock.Since(began) < 30*time.Second; r.clock.Step(r.end(outage)) {
+		for _, part := range []string{"a", "b", "c", "d", "e"} {
+			if !r.deferred(part, "create") {
+				_ = r.fail(part, "create", outage)
 			}
 		}
-		clock.Step(r.Requeue(testKey, down))
 	}
-	left, alone := time.Duration(0), firstRetry
-	for range 20 {
-		left += alone
-		if left >= 30*time.Second {
-			break
-		}
-		alone *= 2
-	}
-	_ = r.Fail(testKey, "a", "create", down)
-	if wait := r.Requeue(testKey, down); wait > 2*alone {
-		t.Errorf("after an outage of 30 s a key with five children waits %v, one with a child %v", wait, 2*alone)
+	_ = r.fail("a", "create", outage)
+	if wait := r.end(outage); wait > time.Minute {
+		t.Errorf("after an outage of 30 s a key with five children waits %v", wait)
 	}
 }
 
 // A sync may take longer than the first delays.
 func TestAPartThatIsDueIsNotForgottenForAnother(t *testing.T) {
-	r, clock := newTestRetries(t)
-	_ = r.Fail(testKey, "slow", "create", apierrors.NewTooManyRequests("", 60))
-	_ = r.Fail(testKey, "quick", "create", conflict)
-	clock.Step(time.Second)
-	if wait := r.Requeue(testKey, conflict); wait != 0 {
-		t.Errorf("the key waits %v", wait)
-	}
+	r := newRetries(t)
+	_ = r.fail("slow", "create", apierrors.NewTooManyRequests("", 60))
+	_ = r.fail("quick", "create", conflict)
+	r.clock.Step(time.Second)
+	r.expect("the delay", 0*time.Second, r.end(conflict))
 	// The next sync does not come to the quick part.
-	if err := r.Deferred(testKey, "slow", "create"); err == nil {
-		t.Error("the other part is not deferred")
-	}
-	if wait := r.Requeue(testKey, conflict); wait != 59*time.Second {
-		t.Errorf("then the key waits %v", wait)
-	}
+	r.expect("the slow part is deferred", true, r.deferred("slow", "create"))
+	r.expect("the next delay", 59*time.Second, r.end(conflict))
 }
 
 func TestRefusedFor(t *testing.T) {
-	r, clock := newTestRetries(t)
-	_ = r.Fail(testKey, partWrite, "create", forbidden)
-	clock.Step(time.Minute)
-	_ = r.Fail(testKey, partWrite, "create", denial(500, "")) // in between
-	clock.Step(time.Minute)
-	_ = r.Fail(testKey, partWrite, "create", forbidden)
-	if lasted := r.RefusedFor(testKey, partWrite); lasted != 2*time.Minute {
-		t.Errorf("the refusal has lasted %v", lasted)
+	r := newRetries(t)
+	expect := func(want time.Duration) {
+		t.Helper()
+		r.expect("how long the write was refused", want, r.RefusedFor(testKey, "write"))
 	}
-	_ = r.Fail(testKey, partWrite, "update", forbidden)
-	if lasted := r.RefusedFor(testKey, partWrite); lasted != 0 {
-		t.Errorf("the refusal of another task has lasted %v", lasted)
-	}
-	r.Succeed(testKey, partWrite)
-	if lasted := r.RefusedFor(testKey, partWrite); lasted != 0 {
-		t.Errorf("after a success it has lasted %v", lasted)
-	}
-}
-
-// newTestRetries returns retries whose clock stands still.
-func newTestRetries(t *testing.T) (*Backoff, *clocktesting.FakeClock) {
-	t.Helper()
-	delayed := workqueue.NewTypedDelayingQueue[cache.ObjectName]()
-	t.Cleanup(delayed.ShutDown)
-	clock := clocktesting.NewFakeClock(time.Now())
-	return NewBackoff(delayed, clock), clock
-}
-
-// delayedKeys records the keys that are added later.
-type delayedKeys struct {
-	workqueue.TypedDelayingInterface[cache.ObjectName]
-
-	added map[cache.ObjectName]time.Duration
-}
-
-// AddAfter records a key.
-func (q *delayedKeys) AddAfter(key cache.ObjectName, wait time.Duration) { q.added[key] = wait }
-
-func TestTheKeyIsAddedForItsNextAttempt(t *testing.T) {
-	added := &delayedKeys{added: map[cache.ObjectName]time.Duration{}}
-	r := NewBackoff(added, clocktesting.NewFakeClock(time.Now()))
-	_ = r.Fail(testKey, partWrite, "create", forbidden)
-	wait := r.Requeue(testKey, forbidden)
-	if got, known := added.added[testKey]; !known || got != wait || wait != RefusedRetry {
-		t.Errorf("the key is added after %v (%v), and said to be after %v", got, known, wait)
-	}
+	expect(0)
+	_ = r.fail("write", "create", forbidden)
+	r.clock.Step(time.Minute)
+	_ = r.fail("write", "create", outage) // in between
+	r.clock.Step(time.Minute)
+	_ = r.fail("write", "create", forbidden)
+	expect(2 * time.Minute)
+	_ = r.fail("write", "update", forbidden)
+	expect(0) // another write
+	r.clock.Step(time.Minute)
+	r.Succeed(testKey, "write")
+	expect(0)
 }
 
 // A sync under way may have read the cache before a change, so the change has to add the key,
 // unless the sync holds a part back: it comes again then.
 func TestASyncUnderWayMayBeTheLast(t *testing.T) {
-	r, _ := newTestRetries(t)
-	if r.Begin(testKey); r.InBackoff(testKey) {
-		t.Error("a key that has not failed is in back-off")
-	}
-	_ = r.Fail(testKey, partWrite, "create", forbidden)
-	r.Requeue(testKey, forbidden)
-	if !r.InBackoff(testKey) {
-		t.Error("between two syncs the key is not in back-off")
+	r := newRetries(t)
+	expect := func(when string, want bool) {
+		t.Helper()
+		r.expect("in back-off "+when, want, r.InBackoff(testKey))
 	}
 	r.Begin(testKey)
-	if r.InBackoff(testKey) {
-		t.Error("at the start of a sync the key is in back-off")
-	}
-	if r.Deferred(testKey, partWrite, "create") == nil || !r.InBackoff(testKey) {
-		t.Error("the key is not in back-off, although a part of its sync waits")
-	}
-	r.Requeue(testKey, forbidden)
+	expect("before a failure", false)
+	r.try("create", forbidden)
+	expect("between two syncs", true)
 	r.Begin(testKey)
-	if _ = r.Fail(testKey, partWrite, "update", forbidden); !r.InBackoff(testKey) {
-		t.Error("the key is not in back-off, although a part of its sync has failed")
-	}
-	r.Requeue(testKey, forbidden)
+	expect("at the start of a sync", false)
+	r.expect("a part is deferred", true, r.deferred("write", "create"))
+	expect("while a part waits", true)
+	r.end(forbidden)
+	r.Begin(testKey)
+	_ = r.fail("write", "update", forbidden)
+	expect("when a part has failed", true)
+	r.end(forbidden)
 	r.Forget(testKey)
-	if r.InBackoff(testKey) {
-		t.Error("a key that is forgotten is in back-off")
-	}
+	expect("when it is forgotten", false)
+	r.end(failure.ErrStale)
+	expect("while an attempt waits that nothing holds", false)
 }
 
 // The sync as a whole fails before it comes to its parts, as when it panics. That is over when
 // a part fails.
 func TestAFailureOfTheSyncEndsWithOneOfAPart(t *testing.T) {
-	r, clock := newTestRetries(t)
+	r := newRetries(t)
 	for range 10 {
-		clock.Step(r.Requeue(testKey, errors.New("panic")))
+		r.clock.Step(r.end(errors.New("panic")))
 	}
-	r.Requeue(testKey, errors.New("panic"))
-	_ = r.Fail(testKey, partWrite, "create", errors.New("connection refused"))
-	clock.Step(r.Requeue(testKey, errors.New("connection refused")))
-	if r.InBackoff(testKey) {
-		t.Error("the part may be tried again, and the key is in back-off")
-	}
+	r.end(errors.New("panic"))
+	r.clock.Step(r.try("create", outage))
+	r.expect("in back-off when the part may be tried again", false, r.InBackoff(testKey))
 }
 
 func TestIsFailing(t *testing.T) {
-	r, _ := newTestRetries(t)
+	r := newRetries(t)
 	expect := func(when string, want bool) {
 		t.Helper()
-		if got := r.IsFailing(testKey, partWrite); got != want {
-			t.Errorf("%s the part is failing: %v", when, got)
-		}
+		r.expect("the part is failing "+when, want, r.IsFailing(testKey, "write"))
 	}
 	expect("at first", false)
-	_ = r.Fail(testKey, PartStatus, "status", forbidden)
-	expect("after a failure of another part", false)
-	_ = r.Fail(testKey, partWrite, "create", forbidden)
+	_ = r.fail(PartStatus, "status", forbidden)
+	expect("after a failure of another", false)
+	_ = r.fail("write", "create", forbidden)
 	expect("after a failure", true)
-	r.Succeed(testKey, partWrite)
+	r.Succeed(testKey, "write")
 	expect("after a success", false)
 }
 
 func TestAFailureIsReportedOnceAnHour(t *testing.T) {
-	r, clock := newTestRetries(t)
-	for i, row := range []struct {
+	r := newRetries(t)
+	for _, row := range []struct {
 		cause string
 		after time.Duration
 		want  bool
 	}{
 		{"quota", 0, true}, {"quota", 0, false}, {"webhook", 0, true}, {"quota", reportAgain - 1, false}, {"quota", 1, true}, {"quota", 1, false},
 	} {
-		clock.Step(row.after)
-		if got := r.Reports(testKey, row.cause); got != row.want {
-			t.Errorf("%d: %s is reported: %v", i, row.cause, got)
-		}
+		r.clock.Step(row.after)
+		r.expect(row.cause+" is reported", row.want, r.Reports(testKey, row.cause))
 	}
 	r.Forget(testKey)
-	if !r.Reports(testKey, "quota") {
-		t.Error("the next series is not reported")
-	}
-}
-
-// A cache may contradict the API server for hours, as while its watch hangs.
-func TestACacheThatStaysBehindIsAskedSeldom(t *testing.T) {
-	r, clock := newTestRetries(t)
-	tries := 0
-	for began := clock.Now(); clock.Since(began) < time.Hour; tries++ {
-		err := r.Fail(testKey, partWrite, "create", failure.ErrBehind)
-		clock.Step(r.Requeue(testKey, err))
-	}
-	if tries > 40 {
-		t.Errorf("%d tries in an hour", tries)
-	}
+	r.expect("the next series is reported", true, r.Reports(testKey, "quota"))
 }
