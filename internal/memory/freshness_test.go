@@ -5,6 +5,7 @@
 package memory
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -21,25 +22,25 @@ func (s *store) LastStoreSyncResourceVersion() string { return s.version }
 
 var now = time.Unix(0, 0)
 
-func TestAnOwnerIsReady(t *testing.T) {
-	for name, row := range map[string]struct {
+func TestCachesMustHaveTheWrites(t *testing.T) {
+	for what, row := range map[string]struct {
 		seen, written string
+		later         time.Duration
 		want          bool
 	}{
-		"when the store has seen the write": {"9", "9", true},
-		"when the store has seen more":      {"10", "9", true},
-		"not while the store is behind":     {"9", "10", false},
-		"not while the store is far behind": {"99", "100000000000000000000000", false},
-		"when the store has no version":     {"", "9", true},
-		"when the write has no version":     {"9", "", true},
+		"the store has seen the write":  {"9", "9", 0, true},
+		"the store has seen more":       {"10", "9", 0, true},
+		"the store is behind":           {"9", "10", 0, false},
+		"the store is far behind":       {"99", "100000000000000000000000", 0, false},
+		"the store has no version":      {"", "9", 0, true},
+		"the write has no version":      {"9", "", 0, true},
+		"until the limit":               {"5", "900", time.Minute - 1, false}, // etcd was restored from a backup
+		"the wait ends with its limit:": {"5", "900", time.Minute, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var writes Writes
-			writes.Add(&store{row.seen}, row.written, now)
-			if got := writes.EnsureReady(now, time.Minute) == nil; got != row.want {
-				t.Errorf("ready is %v, not %v", got, row.want)
-			}
-		})
+		var writes Writes
+		writes.Add(&store{row.seen}, row.written, now)
+		ready := writes.EnsureReady(now.Add(row.later), time.Minute) == nil
+		footest.ExpectEqual(t, what+" ready and forgotten", []bool{row.want, row.want}, []bool{ready, len(writes) == 0})
 	}
 }
 
@@ -49,25 +50,12 @@ func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
 	writes.Add(children, "2", now)
 	writes.Add(foos, "3", now)
 	writes.Add(foos, "5", now)
-
-	foos.version = "5"
-	if writes.EnsureReady(now, time.Minute) == nil {
-		t.Error("ready while one store is behind")
-	}
-	foos.version, children.version = "4", "2"
-	if writes.EnsureReady(now, time.Minute) != nil {
-		t.Error("a store that caught up once is checked again")
-	}
-}
-
-func TestWaitEndsWithItsLimit(t *testing.T) {
-	var writes Writes
-	writes.Add(&store{"5"}, "900", now) // then etcd was restored from a backup
-	if writes.EnsureReady(now.Add(time.Minute-1), time.Minute) == nil {
-		t.Error("the wait ended before its limit")
-	}
-	if writes.EnsureReady(now.Add(time.Minute), time.Minute) != nil || len(writes) != 0 {
-		t.Error("the wait continues after its limit")
+	for _, row := range []struct {
+		foos, children string
+		want           bool
+	}{{"3", "1", false}, {"5", "1", false}, {"5", "2", true}, {"4", "2", true}} { // one that has caught up is not asked again
+		foos.version, children.version = row.foos, row.children
+		footest.ExpectEqual(t, fmt.Sprintf("ready at %+v", row), row.want, writes.EnsureReady(now, time.Minute) == nil)
 	}
 }
 
@@ -91,7 +79,7 @@ func TestAStaleVersionIsThatOfNoOther(t *testing.T) {
 }
 
 func TestAConfirmationIsForOneSpecAndOneChild(t *testing.T) {
-	foo, child := footest.Foo("a"), footest.Child("a", footest.AtVersion("20"))
+	child := footest.Child("a", footest.AtVersion("20"))
 	confirmed := ConfirmationBy(foo, child)
 	for what, row := range map[string]struct {
 		foo, child metav1.Object
@@ -101,10 +89,8 @@ func TestAConfirmationIsForOneSpecAndOneChild(t *testing.T) {
 		"a newer version":  {foo, footest.Child("a", footest.AtVersion("21")), true},
 		"an older version": {foo, footest.Child("a", footest.AtVersion("19")), false},
 		"another spec":     {footest.Foo("a", footest.WithGeneration(2)), child, false},
-		"another child":    {foo, footest.Child("a", footest.AtVersion("20"), func(child footest.Object) { child.SetUID("uid-b") }), false},
+		"another child":    {foo, footest.Child("a", footest.AtVersion("20"), withUID), false},
 	} {
-		if got := confirmed.Includes(row.foo, row.child); got != row.want {
-			t.Errorf("%s counts as confirmed: %v, want %v", what, got, row.want)
-		}
+		footest.ExpectEqual(t, what+" counts as confirmed", row.want, confirmed.Includes(row.foo, row.child))
 	}
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Tests of what is remembered of a Foo.
+
 package memory
 
 import (
@@ -10,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -67,23 +70,31 @@ func TestNothingIsKeptOfNothing(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse fails with the race detector, or by the map itself.
+// TestConcurrentUse fails with the race detector, or by the maps themselves.
 func TestConcurrentUse(t *testing.T) {
 	var m Map
+	mismatch, _, pruned := newMismatch(t)
+	replaced, _, _ := written(0)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			foo := footest.Foo(fmt.Sprint("foo-", i))
+			foo := withStatus(fmt.Sprint("foo-", i), footest.Settled("a"))
 			for range 200 {
 				known := m.Of(foo)
 				known.Stale = "1"
 				m.Keep(footest.KeyOf(foo), known)
 				m.Forget(footest.KeyOf(foo))
+
+				_, _ = mismatch.Observe(foo, withStatus(foo.Name, samplev1alpha1.FooStatus{}))
+				_ = mismatch.WouldRecur(pruned, foo)
+				_ = mismatch.NoSubresource()
+
+				_ = replaced.Wait(foo)
+				replaced.Observe(foo)
+				replaced.Forget(footest.KeyOf(foo))
 			}
 		})
 	}
 	wg.Wait()
-	if len(m.byKey) != 0 {
-		t.Errorf("%d are left", len(m.byKey))
-	}
+	footest.ExpectEqual(t, "how many are left", 0, len(m.byKey)+len(replaced.byKey))
 }

@@ -6,6 +6,7 @@
 package memory
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -80,26 +81,25 @@ func TestWhichStatusesMayWait(t *testing.T) {
 	}
 }
 
-func TestEachProgressWaitsTheWholeTime(t *testing.T) {
-	for name, ends := range map[string]func(p *Progress, now *time.Time, old *samplev1alpha1.Foo){
-		"since the last was written": func(p *Progress, now *time.Time, old *samplev1alpha1.Foo) {
-			*now = now.Add(ThrottleInterval)
-			p.Wait(old, withStatus("a", footest.Rolling(2)), true, *now)
-		},
-		"since something else was written": func(p *Progress, now *time.Time, old *samplev1alpha1.Foo) {
-			*now = now.Add(1)
-			p.Wait(old, withStatus("a", footest.Settled("a")), true, *now)
-		},
+// A progress waits from when it was seen first, and each for the whole time: since the last was
+// written, or something else.
+func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
+	var p Progress
+	old, now := withStatus("a", footest.Rolling(0)), time.Now()
+	for i, row := range []struct {
+		after  time.Duration
+		status samplev1alpha1.FooStatus
+		want   time.Duration
+	}{
+		{0, footest.Rolling(1), ThrottleInterval},
+		{ThrottleInterval - 1, footest.Rolling(2), 1},
+		{1, footest.Rolling(2), 0},
+		{0, footest.Rolling(1), ThrottleInterval},
+		{1, footest.Settled("a"), 0},
+		{0, footest.Rolling(1), ThrottleInterval},
 	} {
-		t.Run(name, func(t *testing.T) {
-			now := time.Now()
-			p, old := &Progress{}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
-			p.Wait(old, withStatus("a", footest.Rolling(1)), true, now)
-			ends(p, &now, old)
-			if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true, now); left != ThrottleInterval {
-				t.Errorf("the status waits %v", left)
-			}
-		})
+		now = now.Add(row.after)
+		footest.ExpectEqual(t, fmt.Sprint("how long status ", i, " waits"), row.want, p.Wait(old, withStatus("a", row.status), true, now))
 	}
 }
 
@@ -140,20 +140,5 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 				t.Error("the transition is remembered for ever")
 			}
 		})
-	}
-}
-
-// TestAProgressWaitsFromWhenItWasSeen fails if each sync begins the wait again.
-func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
-	now := time.Now()
-	p, old := &Progress{}, footest.Foo("a", footest.WithStatus(footest.Rolling(0)))
-	for range 4 {
-		if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true, now); left == 0 {
-			t.Fatal("it is written early")
-		}
-		now = now.Add(ThrottleInterval / 4)
-	}
-	if left := p.Wait(old, withStatus("a", footest.Rolling(1)), true, now); left != 0 {
-		t.Errorf("after %v the status waits another %v", ThrottleInterval, left)
 	}
 }
