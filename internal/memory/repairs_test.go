@@ -58,6 +58,7 @@ func written(times int) (*Replaced, *clocktesting.FakeClock, *samplev1alpha1.Foo
 	clock := clocktesting.NewFakeClock(footest.Now.Time)
 	r, foo := &Replaced{Clock: clock}, withStatus("a", footest.Settled("a"))
 	for range times {
+		r.Wait(foo)
 		r.Observe(foo)
 	}
 	return r, clock, foo
@@ -76,6 +77,7 @@ func TestPausesGrow(t *testing.T) {
 			footest.ExpectEqual(t, "the pause between repairs "+after, row.want, repairs.Wait(foo, web, now.Add(row.after)))
 			footest.ExpectEqual(t, "the pause between statuses "+after, row.want, statuses.Wait(status))
 		}
+		footest.ExpectEqual(t, "a repair that was undone goes on", times > 0, *repairs != Repairs{})
 	}
 }
 

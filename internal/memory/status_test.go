@@ -52,6 +52,7 @@ func TestWhichStatusesMayWait(t *testing.T) {
 		"no condition":                    {rolling, same, none, 0},
 		"another condition":               {rolling, same, has("Reachable", "", ""), 0},
 		"a child's progress":              {rolling, pending, has("Exposed", "Progressing", "2 of 3"), ThrottleInterval},
+		"words of a child's failure":      {rolling, has("Exposed", "Failed", "a"), has("Exposed", "Failed", "b"), 0},
 		"a child is ready":                {rolling, pending, has("Exposed", "Available", "3 of 3"), 0},
 		"more Pods of a refused child":    {refused, same, pods, ThrottleInterval},
 		"also the words":                  {refused, same, both(pods, words), 0},

@@ -57,6 +57,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A rename is no outage: the child of the earlier name serves until the new one does.
 func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 	old := child("a", footest.Named("old"))
 	for name, row := range map[string]struct {
@@ -65,28 +66,17 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 		old   Object
 		goes  bool
 	}{
-		"deleted once the wanted one is ready":                  {footest.Foo("a"), child("a"), old, true},
-		"kept while the wanted name is taken":                   {footest.Foo("a"), child("b"), old, false},
-		"kept while the wanted one is being deleted":            {footest.Foo("a"), child("a", footest.Terminating), old, false},
-		"kept while the Foo is being deleted":                   {footest.Foo("a", footest.BeingDeleted), nil, old, false},
-		"ignored if it is being deleted already":                {footest.Foo("a"), nil, child("a", footest.Named("old"), footest.Terminating), false},
-		"ignored if a deleted Foo of the same name controls it": {footest.Foo("a", footest.WithFooUID("uid-new")), nil, old, false},
-		"ignored if the Foo asks for it now":                    {footest.Foo("a"), child("a"), child("a"), false},
-		"kept while the Foo is suspended":                       {footest.Foo("a", footest.Suspended), child("a"), old, false},
+		"deleted once the wanted one is ready":                  {a(), child("a"), old, true},
+		"kept while the wanted name is taken":                   {a(), child("b"), old, false},
+		"kept while the wanted one is being deleted":            {a(), child("a", footest.Terminating), old, false},
+		"kept while the Foo is being deleted":                   {a(footest.BeingDeleted), nil, old, false},
+		"ignored if it is being deleted already":                {a(), nil, child("a", footest.Named("old"), footest.Terminating), false},
+		"ignored if a deleted Foo of the same name controls it": {a(footest.WithFooUID("uid-new")), nil, old, false},
+		"ignored if the Foo asks for it now":                    {a(), child("a"), child("a"), false},
+		"kept while the Foo is suspended":                       {a(footest.Suspended), child("a"), old, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(row.foo, row.named, []Object{row.old}, nil)
-			if goes := len(decided.Obsolete) == 1; goes != row.goes {
-				t.Errorf("deleted = %v, not %v", goes, row.goes)
-			}
-		})
-	}
-}
-
-func TestUpdateKeepsTheResourceVersion(t *testing.T) {
-	desired := shipped.DesiredUpdate(child("a", footest.Drifted, footest.AtVersion("77")), footest.Foo("a"), nil)
-	if desired.GetResourceVersion() != "77" {
-		t.Errorf("the update is sent with resourceVersion %q, so that it would overwrite a newer state", desired.GetResourceVersion())
+		decided := shipped.Decide(row.foo, row.named, []Object{row.old}, nil)
+		footest.ExpectEqual(t, name, row.goes, len(decided.Obsolete) == 1)
 	}
 }
 
@@ -103,75 +93,42 @@ func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
 	}
 }
 
-func TestIsControlledBy(t *testing.T) {
-	for name, row := range map[string]struct {
-		child Object
-		want  bool
-	}{
-		"by this Foo": {child("a"), true},
-		"by this Foo, written with another version": {child("a", footest.WithOwner("samplecontroller.k8s.io/v1", "Foo", "uid-a")), true},
-		"by nobody":                           {child("a", footest.WithoutOwner), false},
-		"by another Foo":                      {child("b"), false},
-		"by a deleted Foo of the same name":   {child("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Foo", "uid-before")), false},
-		"by a Foo of another API group":       {child("a", footest.WithOwner("example.com/v1alpha1", "Foo", "uid-a")), false},
-		"by another kind of the same group":   {child("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Bar", "uid-a")), false},
-		"by an owner with an invalid version": {child("a", footest.WithOwner("a/b/c", "Foo", "uid-a")), false},
-		"by an owner that is not its controller": {child("a", func(child footest.Object) {
-			owners := child.GetOwnerReferences()
-			owners[0].Controller = nil
-			child.SetOwnerReferences(owners)
-		}), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := shipped.OwnerKind.IsControlledBy(row.child, footest.Foo("a")); got != row.want {
-				t.Errorf("isControlledBy = %v, not %v", got, row.want)
-			}
-		})
-	}
-}
-
-func TestTheSameTask(t *testing.T) {
+func TestEqualInputs(t *testing.T) {
 	update := func(options ...footest.ChildOption) Child {
 		return Child{Action: ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
 	}
-	drifted := func(options ...footest.ChildOption) Inputs {
-		return update(options...).of(shipped, footest.Foo("a")).Inputs()
-	}
 	renamed := update()
 	renamed.Obsolete = []Object{child("a", footest.Named("old"))}
-	for name, want := range map[string]struct {
-		task Inputs
-		same bool
+	for name, row := range map[string]struct {
+		foo   Owner
+		child Child
+		equal bool
 	}{
-		"nothing has changed":                 {drifted(), true},
-		"the child's status has changed":      {drifted(footest.AtVersion("21")), footest.Primary.Generation != nil},
-		"the child's spec has changed":        {drifted(footest.AtGeneration(2)), false},
-		"the child's owner has changed":       {drifted(footest.WithoutOwner), false},
-		"the Foo's spec has changed":          {update().of(shipped, footest.Foo("a", footest.WithGeneration(2))).Inputs(), false},
-		"the Foo was recreated":               {update().of(shipped, footest.Foo("a", footest.WithFooUID("new"))).Inputs(), false},
-		"the decision is another":             {Child{Action: ActionCreate}.of(shipped, footest.Foo("a")).Inputs(), false},
-		"there is a child of an earlier name": {renamed.of(shipped, footest.Foo("a")).Inputs(), false},
-		"there was no task":                   {Inputs{}, false},
+		"nothing has changed":                 {a(), update(), true},
+		"the child's status has changed":      {a(), update(footest.AtVersion("21")), footest.Primary.Generation != nil},
+		"the child's spec has changed":        {a(), update(footest.AtGeneration(2)), false},
+		"the child's owner has changed":       {a(), update(footest.WithoutOwner), false},
+		"the child is being deleted":          {a(), update(footest.Terminating), false},
+		"the child was recreated":             {a(), update(func(child footest.Object) { child.SetUID("new") }), false},
+		"the Foo's spec has changed":          {a(footest.WithGeneration(2)), update(), false},
+		"the Foo was restored":                {a(footest.WithChildName("old")), update(), false},
+		"the Foo was recreated":               {a(footest.WithFooUID("new")), update(), false},
+		"the Foo is being deleted":            {a(footest.BeingDeleted), update(), false},
+		"the decision is another":             {a(), Child{Action: ActionCreate}, false},
+		"there is a child of an earlier name": {a(), renamed, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if got := equality.Semantic.DeepEqual(drifted(), want.task); got != want.same {
-				t.Errorf("the same: %v", got)
-			}
-		})
+		first, second := update().of(shipped, a()).Inputs(), row.child.of(shipped, row.foo).Inputs()
+		footest.ExpectEqual(t, name, row.equal, equality.Semantic.DeepEqual(first, second))
 	}
 }
 
-// A cache lists objects in any order. If the order made another task, each retry of a
+// A cache lists objects in any order. If the order made other inputs, each retry of a
 // refused deletion would count as new, and nothing would back off.
-func TestATaskDoesNotDependOnTheOrderOfTheCache(t *testing.T) {
-	foo, named := footest.Foo("a"), child("a")
-	old, older := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22")), child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
-	task := func(controlled ...Object) Inputs {
-		return shipped.Decide(foo, named, controlled, Seen{}).Inputs()
-	}
-	if !equality.Semantic.DeepEqual(task(named, old, older), task(older, named, old)) {
-		t.Error("the same children in another order are another task")
-	}
+func TestInputsDoNotDependOnTheOrderOfTheCache(t *testing.T) {
+	old := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22"))
+	older := child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
+	inputs := func(controlled ...Object) Inputs { return shipped.Decide(a(), child("a"), controlled, Seen{}).Inputs() }
+	footest.ExpectEqual(t, "the inputs in another order", inputs(old, older), inputs(older, old))
 }
 
 // The API server stores these lists, whose elements have no key, or share one.

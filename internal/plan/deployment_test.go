@@ -180,52 +180,45 @@ func TestAContainerThatIsPutBack(t *testing.T) {
 // TestBrokenRowsAreDetected checks that the rules of owned fields find rows that break
 // them.
 func TestBrokenRowsAreDetected(t *testing.T) {
+	type deploymentRow = Row[*samplev1alpha1.Foo, *appsv1.Deployment]
 	row := Deployment(footest.DefaultImage)
-	keep, setOwned := row.Keep, row.SetOwned
+	keeps := func(then func(kept, found *appsv1.Deployment)) func(row *deploymentRow) {
+		return func(broken *deploymentRow) {
+			broken.Keep = func(kept, found *appsv1.Deployment) {
+				row.Keep(kept, found)
+				then(kept, found)
+			}
+		}
+	}
+	sets := func(then func(child *appsv1.Deployment, before *int32)) func(row *deploymentRow) {
+		return func(broken *deploymentRow) {
+			broken.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
+				before := child.Spec.Replicas
+				row.SetOwned(child, foo, seen)
+				then(child, before)
+			}
+		}
+	}
 	for name, tt := range map[string]struct {
-		breakRow func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment])
+		breakRow func(row *deploymentRow)
 		want     string
 	}{
-		"Keep writes into what was found": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
-			row.Keep = func(kept, found *appsv1.Deployment) {
-				keep(kept, found)
-				found.Spec.Replicas = nil
-			}
-		}, "an object that was only read has changed"},
-		"Report writes into what was found": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
+		"Keep writes into what was found": {
+			keeps(func(_, found *appsv1.Deployment) { found.Spec.Replicas = nil }), "an object that was only read has changed"},
+		"Report writes into what was found": {func(row *deploymentRow) {
 			row.Report = func(_ *samplev1alpha1.Foo, child *appsv1.Deployment) { child.Status.Replicas++ }
 		}, "an object that was only read has changed"},
-		"Keep drops an owned field": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
-			row.Keep = func(kept, found *appsv1.Deployment) {
-				keep(kept, found)
-				kept.Spec.Replicas = nil
-			}
-		}, "by what the cache keeps update (spec.replicas is missing"},
-		"Keep drops what Judge reads": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
-			row.Keep = func(kept, found *appsv1.Deployment) {
-				keep(kept, found)
-				kept.Status.AvailableReplicas = 0
-			}
-		}, "it is ready: true, by what the cache keeps: false"},
-		"SetOwned sets a field of others": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
-			row.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
-				setOwned(child, foo, seen)
-				child.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-			}
-		}, "fields of others are set"},
-		"SetOwned forgets an owned field": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
-			row.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
-				replicas := child.Spec.Replicas
-				setOwned(child, foo, seen)
-				child.Spec.Replicas = replicas
-			}
-		}, "with the owned fields set it has"},
-		"SetOwned never settles": {func(row *Row[*samplev1alpha1.Foo, *appsv1.Deployment]) {
-			row.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
-				setOwned(child, foo, seen)
-				child.Spec.MinReadySeconds++
-			}
-		}, "setting the owned fields twice changes it twice"},
+		"Keep drops an owned field": {keeps(func(kept, _ *appsv1.Deployment) { kept.Spec.Replicas = nil }),
+			"by what the cache keeps update (spec.replicas is missing"},
+		"Keep drops what Judge reads": {keeps(func(kept, _ *appsv1.Deployment) { kept.Status.AvailableReplicas = 0 }),
+			"it is ready: true, by what the cache keeps: false"},
+		"SetOwned sets a field of others": {sets(func(child *appsv1.Deployment, _ *int32) {
+			child.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		}), "fields of others are set"},
+		"SetOwned forgets an owned field": {sets(func(child *appsv1.Deployment, before *int32) { child.Spec.Replicas = before }),
+			"with the owned fields set it has"},
+		"SetOwned never settles": {sets(func(child *appsv1.Deployment, _ *int32) { child.Spec.MinReadySeconds++ }),
+			"setting the owned fields twice changes it twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			broken := row
@@ -241,22 +234,7 @@ func TestBrokenRowsAreDetected(t *testing.T) {
 	}
 }
 
-// A Deployment has more that users can fill.
-func TestWhatTheCacheKeepsOfADeploymentIsBounded(t *testing.T) {
-	full := func(options ...footest.ChildOption) *appsv1.Deployment {
-		deployment := largest(footest.Deployment("a", options...), metav1.OwnerReference{
-			APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "a", UID: "uid-a", Controller: new(true),
-		})
-		fillDeployment(deployment)
-		return deployment
-	}
-	checkBounded(t, map[string]metav1.Object{
-		"all fields are full":             full(),
-		"a selector of many small labels": full(footest.Changed(withManyLabels)),
-		"a selector of a huge expression": full(footest.Changed(withHugeExpression)),
-	})
-}
-
+// fillDeployment fills what else users can fill.
 func fillDeployment(deployment *appsv1.Deployment) {
 	template := &deployment.Spec.Template
 	template.Annotations = deployment.Annotations

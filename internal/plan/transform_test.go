@@ -31,24 +31,25 @@ func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {
 	huge.Kind, huge.Name, huge.UID = strings.Repeat("K", 500<<10), strings.Repeat("N", 500<<10), types.UID(strings.Repeat("U", 500<<10))
 	hugeFoo := isFoos
 	hugeFoo.Name, hugeFoo.UID = huge.Name, huge.UID
-	checkBounded(t, map[string]metav1.Object{
-		"a Foo":                          largest(footest.Foo("a")),
-		"a Foo's child":                  largest(child("a"), isFoos),
-		"a child of a Foo's that is not": largest(child("a"), hugeFoo),
-		"another's object":               largest(child("a"), huge),
-		"nobody's object":                largest(child("a", footest.WithoutOwner)),
-		"an object with a huge consent":  largest(child("a", footest.WithoutOwner, footest.WithAdoptBy(strings.Repeat("a", 250<<10)))),
-	})
-}
-
-func checkBounded(t *testing.T, objects map[string]metav1.Object) {
-	t.Helper()
-	for name, object := range objects {
-		t.Run(name, func(t *testing.T) {
-			if size := retained(t, object); size > mostKept {
-				t.Errorf("the cache keeps %d bytes", size)
-			}
-		})
+	full := func(options ...footest.ChildOption) *appsv1.Deployment {
+		deployment := largest(footest.Deployment("a", options...), isFoos)
+		fillDeployment(deployment)
+		return deployment
+	}
+	for name, object := range map[string]metav1.Object{
+		"a Foo":                           largest(footest.Foo("a")),
+		"a Foo's child":                   largest(child("a"), isFoos),
+		"a child of a Foo's that is not":  largest(child("a"), hugeFoo),
+		"another's object":                largest(child("a"), huge),
+		"nobody's object":                 largest(child("a", footest.WithoutOwner)),
+		"an object with a huge consent":   largest(child("a", footest.WithoutOwner, footest.WithAdoptBy(strings.Repeat("a", 250<<10)))),
+		"a full Deployment":               full(),
+		"a selector of many small labels": full(footest.Changed(withManyLabels)),
+		"a selector of a huge expression": full(footest.Changed(withHugeExpression)),
+	} {
+		if size := retained(t, object); size > mostKept {
+			t.Errorf("the cache keeps %d bytes of %s", size, name)
+		}
 	}
 }
 

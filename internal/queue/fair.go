@@ -208,11 +208,11 @@ func (r *roundRobin) nextTurn() string {
 		next := r.turns[0]
 		r.turns = r.turns[1:]
 		start := r.shares.start(next.namespace)
-		if next.start < start && len(r.turns) > 0 && r.turns[0].start < start {
+		if len(r.turns) > 0 && r.turns[0].start < start {
 			r.addTurn(next.namespace)
 			continue
 		}
-		r.shares.now = max(next.start, start)
+		r.shares.now = start
 		return next.namespace
 	}
 }

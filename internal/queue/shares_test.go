@@ -159,6 +159,17 @@ func TestWhichKeysAreParked(t *testing.T) {
 	for _, name := range []string{"a/1", "a/2", "a/3"} {
 		end(name)
 	}
+	begin("a/1", true)
+	step(slowSync)
+	end("a/1")
+	step(slowFor - 1)
+	begin("a/1", true)
+	begin("a/2", true)
+	begin("a/3", false)
+	begin("a/4", false)
+	step(1)
+	end("a/1", "a/3", "a/4") // all at once: it is quick now
+	end("a/2")
 	if len(s.next)+len(s.began)+len(s.running)+len(s.parked)+len(s.slowUntil) != 0 || s.now != 0 {
 		t.Errorf("it remembers %+v", s)
 	}
