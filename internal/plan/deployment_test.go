@@ -76,18 +76,6 @@ func TestRepairedDeployment(t *testing.T) {
 	}
 }
 
-func TestAdoptedDeploymentFitsItsSelector(t *testing.T) {
-	byHand := footest.Deployment("a", footest.WithoutOwner, footest.WithAdoptBy("a"), footest.Changed(func(deployment *appsv1.Deployment) {
-		deployment.Spec.Selector.MatchLabels = map[string]string{"app": "byhand"}
-		deployment.Spec.Template.Labels = map[string]string{"app": "byhand"}
-	}))
-	adopted := shipped.adopted(byHand, footest.Foo("a"), nil).(*appsv1.Deployment)
-	footest.ExpectEqual(t, "the labels of the Pods", map[string]string{"app": "byhand", "controller": "a"}, adopted.Spec.Template.Labels)
-	if !shipped.OwnerKind.IsControlledBy(adopted, footest.Foo("a")) {
-		t.Error("the Foo does not control what it adopted")
-	}
-}
-
 // withSelected adds a label to a Deployment's selector and to its Pods.
 func withSelected(key, value string) footest.ChildOption {
 	return footest.Changed(func(deployment *appsv1.Deployment) {

@@ -6,7 +6,6 @@ package plan
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,13 +119,6 @@ func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	silent := Outcome{Ready: Verdict{Status: metav1.ConditionTrue}}
 	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []Outcome{silent, silent}, footest.Now))
 	footest.ExpectEqual(t, "the message", "All that the Foo asks for is there", ready.Message)
-}
-
-func TestLongServerMessagesAreTruncated(t *testing.T) {
-	ready := verdictAfter(footest.Foo("a"), Child{Action: ActionCreate, Failure: apierrors.NewBadRequest(strings.Repeat("x", 100_000))})
-	if len(ready.Message) > 1000 {
-		t.Errorf("a condition's message has %d bytes", len(ready.Message))
-	}
 }
 
 func TestCountByReady(t *testing.T) {

@@ -110,38 +110,6 @@ func heap() int {
 	return int(stats.HeapAlloc)
 }
 
-func TestTheCacheKeepsWhatDecisionsReadOfOthersObjects(t *testing.T) {
-	for name, options := range map[string][]footest.ChildOption{
-		"an orphan":                     {footest.WithoutOwner, footest.Terminating},
-		"of another kind":               {footest.WithOwner("example.com/v1", "Foo", "uid-other")},
-		"an orphan that others changed": {footest.WithoutOwner, footest.WithTeam},
-		"an orphan to be adopted":       {footest.WithoutOwner, footest.WithAdoptBy("a")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			object := child("a", options...)
-			trimmed, err := transform(child("a", options...))
-			footest.Must(t, err)
-			kept := trimmed.(metav1.Object)
-			adoptBy := kept.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
-			if adoptBy != object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] {
-				t.Error("the cache lost the annotation that asks for adoption")
-			}
-			if len(kept.GetAnnotations()) > 1 || kept.GetAnnotations()["team"] != "" || kept.GetLabels() != nil {
-				t.Error("the cache keeps fields that nothing reads")
-			}
-			footest.ExpectEqual(t, "the name", footest.KeyOf(object), footest.KeyOf(kept))
-			if kept.GetResourceVersion() != object.GetResourceVersion() || kept.GetUID() != object.GetUID() {
-				t.Error("the cache lost the version or the UID")
-			}
-			if was, is := metav1.GetControllerOf(object), metav1.GetControllerOf(kept); (was == nil) != (is == nil) ||
-				was != nil && (was.Kind != is.Kind || was.Name != is.Name || was.UID != is.UID) {
-				t.Errorf("the controller reference is %[2]v, not %[1]v", was, is)
-			}
-			footest.ExpectEqual(t, "the deletion timestamp", object.GetDeletionTimestamp(), kept.GetDeletionTimestamp())
-		})
-	}
-}
-
 // If the cache dropped a field that a Foo owns, it would look like drift for ever.
 func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 	for seed := range int64(20) {

@@ -18,8 +18,6 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Namespace is the namespace of the tests' objects, and DefaultImage the image of their
-// Pods.
 const (
 	// Namespace is where the tests' Foos are, DefaultImage what their Pods run.
 	Namespace    = "team-a"
@@ -78,11 +76,7 @@ func WithGeneration(generation int64) FooOption {
 }
 
 // BeingDeleted makes a Foo one in foreground deletion, which waits for its children.
-func BeingDeleted(foo *samplev1alpha1.Foo) {
-	deleted := Earlier
-	foo.DeletionTimestamp = &deleted
-	foo.Finalizers = []string{metav1.FinalizerDeleteDependents}
-}
+func BeingDeleted(foo *samplev1alpha1.Foo) { Terminating(foo) }
 
 // WithStatus sets the status of a Foo.
 func WithStatus(status samplev1alpha1.FooStatus) FooOption {
@@ -250,7 +244,7 @@ var childNews = []func(child Object) Object{
 	changedChild(func(child Object) { child.SetOwnerReferences(nil) }),
 	changedChild(func(child Object) { child.SetOwnerReferences(owners[ownerOtherFoo]) }),
 	changedChild(func(child Object) { child.SetOwnerReferences(owners[ownerThisFoo]) }),
-	changedChild(terminating),
+	changedChild(Terminating),
 	changedChild(func(child Object) {
 		child.SetUID("uid-again")
 		child.SetOwnerReferences(nil)
@@ -267,12 +261,6 @@ func changedChild(change func(Object)) func(Object) Object {
 		change(child)
 		return child
 	}
-}
-
-func terminating(child Object) {
-	deleted := Earlier
-	child.SetDeletionTimestamp(&deleted)
-	child.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 }
 
 // Like returns an object of a kind with the metadata and the conditions of a Foo, which asks

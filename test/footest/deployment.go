@@ -96,17 +96,17 @@ func clearOwnedOfDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.F
 	stored := added
 	defaultContainer(&stored)
 	if equality.Semantic.DeepEqual(*container, added) || equality.Semantic.DeepEqual(*container, stored) {
-		pod.Containers = slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == "nginx" })
+		pod.Containers = slices.DeleteFunc(pod.Containers, isOwnContainer)
 	}
 }
+
+func isOwnContainer(c corev1.Container) bool { return c.Name == "nginx" }
 
 // containerOf returns the container that a Foo owns, or nil.
 func containerOf(deployment *appsv1.Deployment) *corev1.Container {
 	containers := deployment.Spec.Template.Spec.Containers
-	for i := range containers {
-		if containers[i].Name == "nginx" {
-			return &containers[i]
-		}
+	if i := slices.IndexFunc(containers, isOwnContainer); i >= 0 {
+		return &containers[i]
 	}
 	return nil
 }
@@ -213,10 +213,7 @@ func progressOf(deployment *appsv1.Deployment) []appsv1.DeploymentCondition {
 }
 
 func notRolledOut(deployment *appsv1.Deployment) string {
-	size, status := int32(1), deployment.Status
-	if deployment.Spec.Replicas != nil {
-		size = *deployment.Spec.Replicas
-	}
+	size, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
 	for _, condition := range status.Conditions {
 		switch {
 		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse:

@@ -17,18 +17,16 @@ import (
 // Deployment returns a Deployment named "web" that the Foo named owner controls, with the
 // API server's defaults: 2 Pods wanted, all of them available.
 func Deployment(owner string, options ...ChildOption) *appsv1.Deployment {
-	replicas := int32(2)
-	isTrue := true
 	object := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", Namespace: Namespace, UID: "uid-deployment", Generation: 1, ResourceVersion: "20",
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: owner, UID: types.UID("uid-" + owner),
-				Controller: &isTrue, BlockOwnerDeletion: &isTrue,
+				Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
+			Replicas: new(int32(2)),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "nginx", "controller": owner}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "nginx", "controller": owner}},
@@ -110,8 +108,7 @@ func emptyDir(name string) corev1.Volume {
 
 // UnstoredDeployment is Unstored for Deployments.
 func UnstoredDeployment(name string) *appsv1.Deployment {
-	foo := Foo(name, WithChildName(name), WithFooUID("00000000-0000-0000-0000-000000000000"), WithoutReplicas)
-	foo.Namespace = ""
+	foo := unstoredFoo(name)
 	return as[*appsv1.Deployment](ownedBy(foo, newDeployment(foo), name))
 }
 

@@ -302,9 +302,13 @@ func Child(owner string, options ...ChildOption) Object {
 // Unstored returns a child as the controller makes it for a Foo of a name, which no API
 // server has. It is in no namespace.
 func Unstored(name string) Object {
+	return Primary.New(unstoredFoo(name))
+}
+
+func unstoredFoo(name string) *samplev1alpha1.Foo {
 	foo := Foo(name, WithChildName(name), WithFooUID("00000000-0000-0000-0000-000000000000"), WithoutReplicas)
 	foo.Namespace = ""
-	return Primary.New(foo)
+	return foo
 }
 
 // Changed returns an option for children of a type.
@@ -340,7 +344,7 @@ func WithOwner(apiVersion, kind string, uid types.UID) ChildOption {
 	}
 }
 
-// Terminating makes a child one that is being deleted.
+// Terminating makes an object one in foreground deletion.
 func Terminating(child Object) {
 	deleted := Earlier
 	child.SetDeletionTimestamp(&deleted)

@@ -14,11 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -139,12 +141,7 @@ func CheckStatus(t *testing.T, foo Object) {
 
 // ReadyOf returns the condition Ready of a status.
 func ReadyOf(status samplev1alpha1.FooStatus) metav1.Condition {
-	for _, condition := range status.Conditions {
-		if condition.Type == "Ready" {
-			return condition
-		}
-	}
-	return metav1.Condition{}
+	return ptr.Deref(meta.FindStatusCondition(status.Conditions, "Ready"), metav1.Condition{})
 }
 
 func checkReady(t *testing.T, foo Object, ready metav1.Condition) {

@@ -5,6 +5,7 @@
 package footest
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -96,12 +97,8 @@ func allKinds() []*Kind {
 
 // Owner returns the kind whose objects own those of the kind.
 func (k *Kind) Owner() *OwnerRow {
-	for _, owner := range Owners {
-		if slices.Contains(owner.Kinds, k) {
-			return owner
-		}
-	}
-	return FooOwner // a kind of a test alone
+	owner := find(Owners, func(owner *OwnerRow) bool { return slices.Contains(owner.Kinds, k) })
+	return cmp.Or(owner, FooOwner) // that of a kind of a test alone
 }
 
 // IsOwner reports whether an object is of a kind of the program.
@@ -111,12 +108,15 @@ func IsOwner(object runtime.Object) bool {
 
 // OwnerOf returns the kind of an owner.
 func OwnerOf(foo Object) *OwnerRow {
-	for _, owner := range Owners {
-		if owner.Is(foo) {
-			return owner
-		}
+	return cmp.Or(find(Owners, func(owner *OwnerRow) bool { return owner.Is(foo) }), FooOwner)
+}
+
+// find returns the first that is meant, or nil.
+func find[T any](all []*T, isMeant func(*T) bool) *T {
+	if i := slices.IndexFunc(all, isMeant); i >= 0 {
+		return all[i]
 	}
-	return FooOwner
+	return nil
 }
 
 // ConditionOf returns the condition Ready of an owner, or nil.

@@ -51,12 +51,7 @@ func defaultConditions[F Object](foo F) {
 
 // Served returns the kind of a resource, or nil if no fake API server has it.
 func Served(resource string) *Kind {
-	for _, kind := range allKinds() {
-		if kind.Resource.Resource == resource {
-			return kind
-		}
-	}
-	return nil
+	return find(allKinds(), func(kind *Kind) bool { return kind.Resource.Resource == resource })
 }
 
 // UnknownResource is the message of a test whose controller uses a resource without a row.
@@ -66,10 +61,8 @@ func UnknownResource(resource, test string) string {
 
 // KindOf returns the kind of an object.
 func KindOf(object runtime.Object) *Kind {
-	for _, kind := range allKinds() {
-		if kind.Is(object) {
-			return kind
-		}
+	if kind := find(allKinds(), func(kind *Kind) bool { return kind.Is(object) }); kind != nil {
+		return kind
 	}
 	panic(fmt.Sprintf("the tests know no kind of %T", object))
 }

@@ -6,6 +6,7 @@ package footest
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func newFuzzChild(kind *Kind, foo Object, name string, how ChildCase, fill *Fill
 		object.SetOwnerReferences([]metav1.OwnerReference{ownerRef("samplecontroller.k8s.io/v1alpha1", "Bar", ownerName(words), "uid-a", true)})
 	}
 	if pick(how.Deleting, deletings) {
-		terminating(object)
+		Terminating(object)
 	}
 	addNoise(object, fill)
 	if by := pick(how.AdoptBy, adoptions); by != "" {
@@ -243,12 +244,7 @@ func (w *FuzzWorld) Stale() bool {
 
 // Refused reports whether the API server refuses any child that the Foo asks for.
 func (w *FuzzWorld) Refused() bool {
-	for _, kind := range w.Owner.Kinds {
-		if kind.Refuses(w.Foo) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Owner.Kinds, func(kind *Kind) bool { return kind.Refuses(w.Foo) })
 }
 
 // Refuses reports whether the API server refuses any child of the kind that a Foo asks
