@@ -213,6 +213,8 @@ func TestRefusedFor(t *testing.T) {
 		r.expect("how long the write was refused", want, r.RefusedFor(testKey, "write"))
 	}
 	expect(0)
+	_ = r.fail("write", "create", outage) // before
+	r.clock.Step(time.Minute)
 	_ = r.fail("write", "create", forbidden)
 	r.clock.Step(time.Minute)
 	_ = r.fail("write", "create", outage) // in between

@@ -138,6 +138,7 @@ func TestWhichKeysAreParked(t *testing.T) {
 	begin("b/1", true)
 	end("b/1")
 	end("a/1", "a/4") // one at a time, as long as it is slow
+	footest.ExpectEqual(t, "the next turn while a sync is under way", slowSync, s.next["a"])
 	begin("a/4", true)
 	begin("a/6", false)
 	step(slowFor)
@@ -228,12 +229,15 @@ func TestRolloutsThatWait(t *testing.T) {
 	}
 	expect("one of 200", "a/1", 2*time.Second)
 	expect("one that rolls out", "a/0", 0)
+	r.End(key("a/0"))
+	expect("one that has its turn", "a/1", 0)
+	expect("one of 199", "a/2", 1990*time.Millisecond)
 	for _, foo := range many("a", 201)[100:] {
 		r.End(key(foo))
 	}
-	expect("one of 99", "a/1", time.Second)
+	expect("one of 98", "a/2", time.Second)
 	clock.Step(rolloutTimeout - 1)
-	expect("one while the first counts", "a/1", time.Second)
+	expect("one while the first counts", "a/2", time.Second)
 	clock.Step(1)
-	expect("one after the timeout", "a/1", 0)
+	expect("one after the timeout", "a/2", 0)
 }
