@@ -36,7 +36,9 @@ type ObjectInputs struct {
 
 // StatusInputs returns those of writing an owner's status.
 func StatusInputs(owner Owner) Inputs {
-	return Inputs{UID: owner.GetUID(), Generation: owner.GetGeneration(), Terminating: IsTerminating(owner), Spec: owner.GetSpec()}
+	return Inputs{
+		UID: owner.GetUID(), Generation: owner.GetGeneration(), Terminating: IsTerminating(owner), Spec: owner.GetSpec(),
+	}
 }
 
 // Inputs returns those of carrying out what was decided.

@@ -184,7 +184,8 @@ func (r *roundRobin) push(key cache.ObjectName) {
 // addTurn adds the next turn of a namespace, behind those that begin at the same time.
 func (r *roundRobin) addTurn(namespace string) {
 	next := turn{namespace, r.shares.start(namespace)}
-	behind, _ := slices.BinarySearchFunc(r.turns, next.start+1, func(t turn, start time.Duration) int { return cmp.Compare(t.start, start) })
+	byStart := func(t turn, start time.Duration) int { return cmp.Compare(t.start, start) }
+	behind, _ := slices.BinarySearchFunc(r.turns, next.start+1, byStart)
 	r.turns = slices.Insert(r.turns, behind, next)
 }
 
