@@ -20,9 +20,9 @@ import (
 )
 
 var (
-	things  = schema.GroupResource{Resource: "things"}
-	testKey = cache.ObjectName{Namespace: "team-a", Name: "a"}
-	outage  = errors.New("connection refused")
+	things    = schema.GroupResource{Resource: "things"}
+	testKey   = cache.ObjectName{Namespace: "team-a", Name: "a"}
+	errOutage = errors.New("connection refused")
 )
 
 // retries are those of testKey, on a clock that stands still.
@@ -80,7 +80,7 @@ func TestDelaysGrow(t *testing.T) {
 		err  error
 		want []time.Duration
 	}{
-		"an outage": {outage, []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry}},
+		"an outage": {errOutage, []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry}},
 		"refusals": {forbidden, []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
 			32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute}},
 	} {
@@ -124,7 +124,7 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 		err  error
 		want time.Duration
 	}{
-		"with a shorter delay": {outage, firstRetry},
+		"with a shorter delay": {errOutage, firstRetry},
 		"with a longer delay":  {apierrors.NewTooManyRequests("", 60), 600 * time.Millisecond},
 		"a lost race":          {conflict, firstRetry},
 	} {
@@ -139,7 +139,7 @@ func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r := newRetries(t)
 	_ = r.fail(PartStatus, "status", forbidden)
-	r.expect("the delay of the child", firstRetry, r.try("create", outage))
+	r.expect("the delay of the child", firstRetry, r.try("create", errOutage))
 	r.Succeed(testKey, "write")
 	r.expect("the child is deferred", false, r.deferred("write", "create"))
 	r.expect("the status is deferred", true, r.deferred(PartStatus, "status"))
@@ -164,7 +164,7 @@ func TestWhatIsExpectedOnceBacksOff(t *testing.T) {
 		tries := 0
 		for began := r.clock.Now(); r.clock.Since(began) < time.Hour; tries++ {
 			err := r.fail("write", "create", cause)
-			if lasted := r.clock.Since(began); cause == error(conflict) && (lasted < LastRace/2 || lasted > 3*LastRace) {
+			if lasted := r.clock.Since(began); errors.Is(cause, conflict) && (lasted < LastRace/2 || lasted > 3*LastRace) {
 				r.expect("races that last for "+lasted.String()+" are expected", lasted < LastRace, NextAttempt(err).Expected)
 			}
 			r.clock.Step(r.end(err))
@@ -181,15 +181,15 @@ func TestWhatIsExpectedOnceBacksOff(t *testing.T) {
 // it were alone.
 func TestPartsThatFailTogetherBackOffAlone(t *testing.T) {
 	r := newRetries(t)
-	for began := r.clock.Now(); r.clock.Since(began) < 30*time.Second; r.clock.Step(r.end(outage)) {
+	for began := r.clock.Now(); r.clock.Since(began) < 30*time.Second; r.clock.Step(r.end(errOutage)) {
 		for _, part := range []string{"a", "b", "c", "d", "e"} {
 			if !r.deferred(part, "create") {
-				_ = r.fail(part, "create", outage)
+				_ = r.fail(part, "create", errOutage)
 			}
 		}
 	}
-	_ = r.fail("a", "create", outage)
-	if wait := r.end(outage); wait > time.Minute {
+	_ = r.fail("a", "create", errOutage)
+	if wait := r.end(errOutage); wait > time.Minute {
 		t.Errorf("after an outage of 30 s a key with five children waits %v", wait)
 	}
 }
@@ -213,11 +213,11 @@ func TestRefusedFor(t *testing.T) {
 		r.expect("how long the write was refused", want, r.RefusedFor(testKey, "write"))
 	}
 	expect(0)
-	_ = r.fail("write", "create", outage) // before
+	_ = r.fail("write", "create", errOutage) // before
 	r.clock.Step(time.Minute)
 	_ = r.fail("write", "create", forbidden)
 	r.clock.Step(time.Minute)
-	_ = r.fail("write", "create", outage) // in between
+	_ = r.fail("write", "create", errOutage) // in between
 	r.clock.Step(time.Minute)
 	_ = r.fail("write", "create", forbidden)
 	expect(2 * time.Minute)
@@ -263,7 +263,7 @@ func TestAFailureOfTheSyncEndsWithOneOfAPart(t *testing.T) {
 		r.clock.Step(r.end(errors.New("panic")))
 	}
 	r.end(errors.New("panic"))
-	r.clock.Step(r.try("create", outage))
+	r.clock.Step(r.try("create", errOutage))
 	r.expect("in back-off when the part may be tried again", false, r.InBackoff(testKey))
 }
 

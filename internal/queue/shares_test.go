@@ -193,7 +193,7 @@ func TestAnIdleQueueRemembersNothing(t *testing.T) {
 		s.add("quick", 1) // its end forgets the slow one
 		pass(time.Second)
 		fair := s.fair
-		if len(fair.processing)+fair.announced.Len()+fair.Len()+len(fair.shares.next)+
+		if len(fair.processing)+fair.announced.Len()+fair.Len()+len(fair.next)+
 			len(fair.began)+len(fair.running)+len(fair.parked)+len(fair.slowUntil) != 0 {
 			t.Errorf("the queue remembers %+v", fair)
 		}
