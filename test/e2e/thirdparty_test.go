@@ -85,7 +85,8 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	versions := map[string]string{k.Kind.Kind: k.awaitSettled(t, foo).GetResourceVersion()}
 	upstream.end(t, syscall.SIGKILL)
 	pods := func() *corev1.PodList {
-		list, err := cluster.kube.CoreV1().Pods(ns.name).List(t.Context(), metav1.ListOptions{})
+		ofTheFoo := metav1.ListOptions{LabelSelector: "controller=" + foo.GetName()}
+		list, err := cluster.kube.CoreV1().Pods(ns.name).List(t.Context(), ofTheFoo)
 		footest.Must(t, err)
 		return list
 	}
