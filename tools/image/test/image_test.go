@@ -246,7 +246,7 @@ func (c *clone) try(script string, arguments ...string) (stdout, stderr string, 
 	cmd.Dir = c.folder
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
-		if !regexp.MustCompile(`^(GIT_|IMAGE|MAKE|MFLAGS$)`).MatchString(name) {
+		if !regexp.MustCompile(`^(GIT_.*|IMAGE.*|MAKE.*|MFLAGS)$`).MatchString(name) {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
