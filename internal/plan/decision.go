@@ -151,8 +151,7 @@ func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
 // those that stay in service for now. They are in the order of their names, since a cache
 // has none.
 func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, taken bool) (remove, inService []Object) {
-	byName := func(a, b Object) int { return strings.Compare(a.GetName(), b.GetName()) }
-	for _, child := range slices.SortedFunc(slices.Values(controlled), byName) {
+	for _, child := range controlled {
 		switch {
 		case !c.IsObsolete(child, owner):
 		case c.MayDelete(child, owner, taken):
@@ -161,6 +160,9 @@ func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, taken bool) (r
 			inService = append(inService, child)
 		}
 	}
+	byName := func(a, b Object) int { return strings.Compare(a.GetName(), b.GetName()) }
+	slices.SortFunc(remove, byName)
+	slices.SortFunc(inService, byName)
 	return remove, inService
 }
 
