@@ -143,13 +143,25 @@ func testEachKind(t *testing.T, body func(f *fixture, kind *footest.Kind, foo fo
 	}
 }
 
-// syncUntilIdle syncs the Foo "a" until a sync writes nothing, and returns its child of a kind.
+// syncUntilIdle syncs the Foo "a" until a sync writes nothing, and returns its child of a kind. Its
+// other children become ready meanwhile.
 func (f *fixture) syncUntilIdle(kind *footest.Kind, foo footest.Object) footest.Object {
 	f.t.Helper()
 	for range 3 + len(f.children) {
 		synctest.Wait()
 		f.takeWrites()
 		footest.Must(f.t, f.sync())
+		for _, other := range kind.Owner().Kinds {
+			child, err := f.kubeClient.Tracker().Get(other.Resource, footest.Namespace, other.Name(foo))
+			if err != nil || other == kind {
+				continue
+			}
+			rolledOut := child.DeepCopyObject().(footest.Object)
+			for changed := true; changed; {
+				changed = other.Advance(rolledOut)
+			}
+			f.put(rolledOut)
+		}
 	}
 	f.expectWrites()
 	child, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(foo))
