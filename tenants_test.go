@@ -185,13 +185,15 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))
 		f.ctx = klog.NewContext(f.ctx, logger)
 		log := logger.GetSink().(ktesting.Underlier).GetBuffer()
+		second := f.refuse("create", children, serverFails)
+		first := f.refuse("create", children, quotaExceeded)
 		defer f.start(1)()
-		for i, failure := range []error{quotaExceeded, serverFails} { // two causes
-			f.refuse("create", children, failure)
+		for i, cause := range []*refusal{first, second} {
 			advance(50 * time.Minute)
 			if lines := strings.Count(log.String(), "Sync failed"); lines != i+1 {
-				t.Errorf("after 50 minutes of %v there are %d lines:\n%s", failure, lines, log)
+				t.Errorf("after 50 minutes of cause %d there are %d lines:\n%s", i+1, lines, log)
 			}
+			cause.over.Store(true)
 		}
 	})
 }

@@ -53,6 +53,13 @@ func share(t *testing.T, workers int, takes map[string]time.Duration, test func(
 	})
 }
 
+// of returns how many syncs of a namespace there were, and when the last one ended.
+func (s *sharing) of(namespace string) (syncs int, last time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.syncs[namespace], s.ended[namespace]
+}
+
 // add adds keys of a namespace.
 func (s *sharing) add(namespace string, count int) {
 	for _, added := range many(namespace, count) {
@@ -84,11 +91,12 @@ func TestASlowNamespaceDelaysOthersByOneSyncAtMost(t *testing.T) {
 				asked := time.Now()
 				s.add("quick", 20)
 				pass(time.Minute)
-				if last := s.ended["quick"]; s.syncs["quick"] != 20 || last.Sub(asked) > row.most {
-					t.Errorf("of 20 syncs of the other namespace %d were made, the last after %v", s.syncs["quick"], last.Sub(asked))
+				if syncs, last := s.of("quick"); syncs != 20 || last.Sub(asked) > row.most {
+					t.Errorf("of 20 syncs of the other namespace %d were made, the last after %v", syncs, last.Sub(asked))
 				}
 				pass(time.Hour)
-				footest.ExpectEqual(t, "the syncs of the slow namespace", 100, s.syncs["slow"])
+				syncs, _ := s.of("slow")
+				footest.ExpectEqual(t, "the syncs of the slow namespace", 100, syncs)
 			})
 		})
 	}
@@ -100,10 +108,13 @@ func TestNamespacesShareTheTime(t *testing.T) {
 	share(t, 1, map[string]time.Duration{"a": 40 * time.Millisecond, "b": 10 * time.Millisecond}, func(s *sharing) {
 		s.add("a", 1000)
 		pass(4 * time.Second)
-		footest.ExpectEqual(t, "the syncs of 40 ms before", 100, s.syncs["a"])
+		before, _ := s.of("a")
+		footest.ExpectEqual(t, "the syncs of 40 ms before", 100, before)
 		s.add("b", 1000)
 		pass(2 * time.Second)
-		if slow, quick := s.syncs["a"]-100, s.syncs["b"]; slow < 23 || slow > 27 || quick < 90 || quick > 110 {
+		slow, _ := s.of("a")
+		quick, _ := s.of("b")
+		if slow -= before; slow < 23 || slow > 27 || quick < 90 || quick > 110 {
 			t.Errorf("in 2 s, %d syncs of 40 ms and %d of 10 ms were made", slow, quick)
 		}
 	})
