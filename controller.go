@@ -178,13 +178,12 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 // handleErr adds a key to the queue again if its sync failed, after the time that the
 // error calls for.
 func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
-	next := queue.NextAttempt(err)
-	if !next.Again || ctx.Err() != nil { // a stop, or the loss of the Lease, has cut the calls off
+	if !queue.TriesAgain(err) || ctx.Err() != nil { // a stop, or the loss of the Lease, has cut the calls off
 		c.backoff.Forget(key)
 		return
 	}
 	delay := c.backoff.Requeue(key, err).Round(time.Millisecond)
-	if next.Expected || queue.IsDeferred(err) {
+	if queue.IsExpected(err) || queue.IsDeferred(err) {
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return
 	}
@@ -257,7 +256,7 @@ func (s *ownerSync) sync(ctx context.Context) error {
 		s.take(ctx, child, action)
 	}
 	err := world.Err()
-	if err != nil && queue.NextAttempt(err).Expected {
+	if queue.IsExpected(err) {
 		return err // a stale cache says nothing about the Foo, and the next sync is near
 	}
 	after := world.Status(metav1.NewTime(s.clock.Now()))
@@ -274,7 +273,7 @@ func syncResult(err error) metrics.Result {
 		return metrics.Success
 	case errors.Is(err, errPanic):
 		return metrics.Panic
-	case queue.NextAttempt(err).Expected, queue.IsDeferred(err):
+	case queue.IsExpected(err), queue.IsDeferred(err):
 		return metrics.Retry
 	}
 	return metrics.Error

@@ -339,7 +339,7 @@ func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
 		f.refuse("update", "foos", fooGone)
 		f.refuse("get", "foos", fooGone)
-		if err := f.sync(); err == nil || errors.Is(err, failure.ErrCRDMismatch) || !queue.NextAttempt(err).Expected {
+		if err := f.sync(); errors.Is(err, failure.ErrCRDMismatch) || !queue.IsExpected(err) {
 			t.Errorf("the sync ended with: %v", err)
 		}
 	})

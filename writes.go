@@ -55,7 +55,7 @@ func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Act
 	}
 	child.Failure = err
 	child.Refused = s.backoff.RefusedFor(s.key, part) >= stalledAfter
-	child.Stale = err != nil && queue.NextAttempt(err).Expected
+	child.Stale = queue.IsExpected(err)
 }
 
 // carryOut makes the writes of a step, if there is something to write.

@@ -127,7 +127,7 @@ func TestEqualInputs(t *testing.T) {
 func TestInputsDoNotDependOnTheOrderOfTheCache(t *testing.T) {
 	old := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22"))
 	older := child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
-	inputs := func(controlled ...Object) Inputs { return shipped.Decide(a(), child("a"), controlled, Seen{}).Inputs() }
+	inputs := func(controlled ...Object) any { return shipped.Decide(a(), child("a"), controlled, Seen{}).Inputs() }
 	footest.ExpectEqual(t, "the inputs in another order", inputs(old, older), inputs(older, old))
 }
 

@@ -255,9 +255,7 @@ func TestAPausedDeploymentIsPausedInTheCache(t *testing.T) {
 		deployment.Spec.Paused = true
 		deployment.Status.UpdatedReplicas, deployment.Status.Replicas = 1, 2
 	}))
-	if want, got := judgeRollout(paused), judgeRollout(trimmedCopy(t, paused)); got != want {
-		t.Errorf("the verdict is %v, not %v", got, want)
-	}
+	footest.ExpectEqual(t, "the verdict", judgeRollout(paused), judgeRollout(trimmedCopy(t, paused)))
 }
 
 func TestDeploymentsWithoutDriftShareMemory(t *testing.T) {

@@ -69,8 +69,8 @@ func (w world) statusAfter(result Child, now metav1.Time) Owner {
 	if result.Current != nil {
 		result.CurrentDrift = w.DescribeDrift(result.Current, w.foo, w.seen())
 	}
-	others := Outcome{Ready: Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"}}
-	return w.OwnerKind.WithStatus(w.foo, []Outcome{result.of(w.ChildKind, w.foo).Outcome(), others}, now)
+	others := Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"}
+	return w.OwnerKind.WithStatus(w.foo, []Verdict{result.of(w.ChildKind, w.foo).Verdict(), others}, now)
 }
 
 // FuzzDecide decides and calculates the status for arbitrary objects. A decision changes

@@ -125,8 +125,8 @@ func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 	r.DesiredUpdate(found, foo, seen)
 	kept := r.kept(found)
 	fromCache := r.Decide(foo, kept, []Object{kept}, seen)
-	if outcome := (&Child{ChildKind: r.ChildKind, Owner: foo, Action: decided.Action, Named: found, Current: found}).Outcome(); outcome.Report != nil {
-		outcome.Report(CopyOf(foo))
+	if verdict := (&Child{ChildKind: r.ChildKind, Owner: foo, Action: decided.Action, Named: found, Current: found}).Verdict(); verdict.Report != nil {
+		verdict.Report(CopyOf(foo))
 	}
 	if !reflect.DeepEqual(before, found) {
 		report("an object that was only read has changed")

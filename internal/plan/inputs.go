@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Inputs is what a write was made from: what an owner asks for, and for a child what was
-// decided. Writes from equal Inputs would send the API server the same. The status of
-// children is not among them.
-type Inputs struct {
+// inputs are what a write was made from: what an owner asks for, and for a child what was
+// decided. Writes from equal ones would send the API server the same. The status of children
+// is not among them. All fields can be compared by equality.Semantic.
+type inputs struct {
 	UID         types.UID
 	Generation  int64
 	Terminating bool
@@ -22,40 +22,42 @@ type Inputs struct {
 	Spec any
 
 	Action   Action
-	Named    *ObjectInputs
-	Obsolete []ObjectInputs
+	Named    *objectInputs
+	Obsolete []objectInputs
 }
 
-// ObjectInputs is what determines whether a write to an object can succeed.
-type ObjectInputs struct {
+// objectInputs determine whether a write to an object can succeed.
+type objectInputs struct {
 	UID         types.UID
 	Version     string
 	Terminating bool
 	Owners      []metav1.OwnerReference
 }
 
-// StatusInputs returns those of writing an owner's status.
-func StatusInputs(owner Owner) Inputs {
-	return Inputs{
+// StatusInputs returns what an owner's status is written from, to be compared.
+func StatusInputs(owner Owner) any { return inputsOf(owner) }
+
+func inputsOf(owner Owner) inputs {
+	return inputs{
 		UID: owner.GetUID(), Generation: owner.GetGeneration(), Terminating: IsTerminating(owner), Spec: owner.GetSpec(),
 	}
 }
 
-// Inputs returns those of carrying out what was decided.
-func (c *Child) Inputs() Inputs {
-	inputs := StatusInputs(c.Owner)
-	inputs.Action = c.Action
+// Inputs returns what a decision is carried out from, to be compared.
+func (c *Child) Inputs() any {
+	from := inputsOf(c.Owner)
+	from.Action = c.Action
 	if c.Named != nil {
-		inputs.Named = new(inputsOf(c.Named))
+		from.Named = new(inputsOfObject(c.Named))
 	}
 	for _, child := range c.Obsolete {
-		inputs.Obsolete = append(inputs.Obsolete, inputsOf(child))
+		from.Obsolete = append(from.Obsolete, inputsOfObject(child))
 	}
-	return inputs
+	return from
 }
 
-func inputsOf(object metav1.Object) ObjectInputs {
-	return ObjectInputs{object.GetUID(), VersionOf(object), IsTerminating(object), object.GetOwnerReferences()}
+func inputsOfObject(object metav1.Object) objectInputs {
+	return objectInputs{object.GetUID(), VersionOf(object), IsTerminating(object), object.GetOwnerReferences()}
 }
 
 // VersionOf returns what changes with an object's spec, and for most kinds not with its

@@ -33,15 +33,6 @@ func (e *WriteError) Error() string {
 // Unwrap returns the error of the API server or of the connection to it.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Verdict is what the condition Ready says because of a child.
-type Verdict struct {
-	Status  metav1.ConditionStatus
-	Reason  string
-	Message string
-	// Stalled is true if nothing will happen before somebody else does something.
-	Stalled bool
-}
-
 // These end the reasons for which a user has to do something, which begin with the kind of
 // a child: Conflict means that the object of the name belongs to somebody else, Failed that
 // the API server refused the child, or that it can't do its work.
@@ -55,16 +46,16 @@ func (k *OwnerKind) terminating() Verdict {
 	return notReady(samplev1alpha1.ReasonTerminating, "The %s is being deleted", k.Kind)
 }
 
-// firstObstacle returns the verdict of the first outcome that keeps a Foo from being
-// ready, or of all of them if none does.
-func (k *OwnerKind) firstObstacle(owner Owner, outcomes []Outcome) Verdict {
+// firstObstacle returns the first verdict that keeps a Foo from being ready, or one of all of
+// them if none does.
+func (k *OwnerKind) firstObstacle(owner Owner, verdicts []Verdict) Verdict {
 	var messages []string
-	for _, outcome := range outcomes {
-		if outcome.Ready.Status != metav1.ConditionTrue {
-			return outcome.Ready
+	for _, verdict := range verdicts {
+		if verdict.Status != metav1.ConditionTrue {
+			return verdict
 		}
-		if outcome.Ready.Message != "" {
-			messages = append(messages, outcome.Ready.Message)
+		if verdict.Message != "" {
+			messages = append(messages, verdict.Message)
 		}
 	}
 	if IsTerminating(owner) {
@@ -126,7 +117,7 @@ func (c *ChildKind) IsReady(child Object) bool {
 func (c *ChildKind) judgeOutage(owner Owner, act Action, err error) Verdict {
 	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == owner.GetGeneration() {
-		return Verdict{ready.Status, ready.Reason, ready.Message, c.WasStalled(owner)}
+		return Verdict{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Stalled: c.WasStalled(owner)}
 	}
 	name, done := c.Name(owner), participles[act]
 	if write := (*WriteError)(nil); errors.As(err, &write) {

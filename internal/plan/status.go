@@ -25,10 +25,15 @@ const maxServerWords = 512
 // server bounds neither in an owner reference.
 const maxQuotedName = 253
 
-// Outcome is what a Foo's status says of one child, of whatever kind, or of another part
-// of a sync.
-type Outcome struct {
-	Ready Verdict
+// Verdict is what a Foo's status says because of a child, or of another part of a sync.
+type Verdict struct {
+	// Status, Reason and Message are those of the condition Ready if this is what keeps the
+	// Foo from being ready, or if nothing does.
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
+	// Stalled is true if nothing will happen before somebody else does something.
+	Stalled bool
 	// Own is the condition of the child alone. Without a type there is none, and without a
 	// status the Foo has it no more.
 	Own metav1.Condition
@@ -36,35 +41,35 @@ type Outcome struct {
 	Report func(owner Owner)
 }
 
-// Outcome returns what a Foo's status says of a child after a sync.
-func (c *Child) Outcome() Outcome {
-	outcome := Outcome{Ready: c.readiness()}
-	if len(c.InService) > 0 && outcome.Ready.Status == metav1.ConditionFalse {
-		outcome.Ready.Message += fmt.Sprintf("; %s %q stays in service until then", c.Kind, truncate(c.InService[0].GetName(), maxQuotedName))
+// Verdict returns what a Foo's status says of a child after a sync.
+func (c *Child) Verdict() Verdict {
+	verdict := c.readiness()
+	if len(c.InService) > 0 && verdict.Status == metav1.ConditionFalse {
+		verdict.Message += fmt.Sprintf("; %s %q stays in service until then", c.Kind, truncate(c.InService[0].GetName(), maxQuotedName))
 	}
 	has := c.Current != nil && c.OwnerKind.IsControlledBy(c.Current, c.Owner)
 	if has {
-		outcome.Report = func(owner Owner) { c.Report(owner, c.Current) }
+		verdict.Report = func(owner Owner) { c.Report(owner, c.Current) }
 	}
 	if c.Condition != "" && !c.Stale {
-		outcome.Own.Type = c.Condition
-		if ready := outcome.Ready; has {
-			outcome.Own.Status, outcome.Own.Message = ready.Status, ready.Message
-			outcome.Own.Reason = cmp.Or(ready.Reason, samplev1alpha1.ReasonAvailable)
+		verdict.Own.Type = c.Condition
+		if has {
+			verdict.Own.Status, verdict.Own.Message = verdict.Status, verdict.Message
+			verdict.Own.Reason = cmp.Or(verdict.Reason, samplev1alpha1.ReasonAvailable)
 		}
 	}
-	return outcome
+	return verdict
 }
 
 // WithStatus returns a copy of a Foo with the status that it has after a sync. now becomes
 // the time of the condition's transition if there is one.
-func (k *OwnerKind) WithStatus(owner Owner, outcomes []Outcome, now metav1.Time) Owner {
+func (k *OwnerKind) WithStatus(owner Owner, verdicts []Verdict, now metav1.Time) Owner {
 	// A copy: everybody shares the objects of a cache.
 	after := CopyOf(owner)
 	conditions := *after.GetConditions()
 	after.ResetStatus()
 	*after.GetConditions(), *after.GetObservedGeneration() = conditions, owner.GetGeneration()
-	ready := k.firstObstacle(owner, outcomes)
+	ready := k.firstObstacle(owner, verdicts)
 	setCondition(after, now, metav1.Condition{
 		Type: samplev1alpha1.ConditionReady, Status: ready.Status, Reason: ready.Reason, Message: ready.Message,
 	})
@@ -75,10 +80,10 @@ func (k *OwnerKind) WithStatus(owner Owner, outcomes []Outcome, now metav1.Time)
 		Type: samplev1alpha1.ConditionSuspended, Status: trueIf(owner.IsSuspended()), Reason: samplev1alpha1.ReasonSuspended,
 		Message: "spec.suspend is true",
 	})
-	for _, outcome := range outcomes { // after Ready, which stays the first of the conditions
-		setCondition(after, now, outcome.Own)
-		if outcome.Report != nil {
-			outcome.Report(after)
+	for _, verdict := range verdicts { // after Ready, which stays the first of the conditions
+		setCondition(after, now, verdict.Own)
+		if verdict.Report != nil {
+			verdict.Report(after)
 		}
 	}
 	for i := range *after.GetConditions() {

@@ -18,18 +18,18 @@ import (
 
 // What keeps a Foo from being ready need not be a child.
 func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
-	foo, deployment := footest.Foo("a", footest.BeingDeleted), Outcome{Ready: shipped.OwnerKind.terminating()}
-	for reason, outcomes := range map[string][]Outcome{
+	foo, deployment := footest.Foo("a", footest.BeingDeleted), shipped.OwnerKind.terminating()
+	for reason, verdicts := range map[string][]Verdict{
 		"Terminating":     nil,
-		"TakingBackFails": {{Ready: Verdict{Status: metav1.ConditionFalse, Reason: "TakingBackFails", Message: "503"}}, deployment},
+		"TakingBackFails": {{Status: metav1.ConditionFalse, Reason: "TakingBackFails", Message: "503"}, deployment},
 	} {
-		footest.ExpectEqual(t, "reason", reason, footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, outcomes, footest.Now)).Reason)
+		footest.ExpectEqual(t, "reason", reason, footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, verdicts, footest.Now)).Reason)
 	}
 }
 
-func TestAConditionOfAnOutcomeComesAfterReady(t *testing.T) {
+func TestAConditionOfAVerdictComesAfterReady(t *testing.T) {
 	registered := metav1.Condition{Type: "Registered", Status: metav1.ConditionTrue}
-	foo := shipped.OwnerKind.WithStatus(footest.Foo("a"), []Outcome{{Ready: Verdict{Status: metav1.ConditionTrue}, Report: func(foo Owner) {
+	foo := shipped.OwnerKind.WithStatus(footest.Foo("a"), []Verdict{{Status: metav1.ConditionTrue, Report: func(foo Owner) {
 		*foo.GetConditions() = append(*foo.GetConditions(), registered)
 	}}}, footest.Now)
 	if conditions := *foo.GetConditions(); len(conditions) != 2 || conditions[0].Type != "Ready" || conditions[1].Type != "Registered" {
@@ -101,7 +101,7 @@ func TestAConditionOfAChild(t *testing.T) {
 		"the sync knows nothing":   {had, Child{Action: ActionNone, Stale: true}, metav1.ConditionTrue, footest.Earlier},
 	} {
 		kind := exposed()
-		after := kind.OwnerKind.WithStatus(row.foo, []Outcome{row.child.of(kind, row.foo).Outcome()}, footest.Now)
+		after := kind.OwnerKind.WithStatus(row.foo, []Verdict{row.child.of(kind, row.foo).Verdict()}, footest.Now)
 		own := meta.FindStatusCondition(*after.GetConditions(), "Exposed")
 		if (own == nil) != (row.status == "") || own != nil && (own.Status != row.status || own.Reason == "" || !own.LastTransitionTime.Equal(&row.since)) {
 			t.Errorf("%s: the condition is %+v", what, own)
@@ -116,8 +116,8 @@ func TestAConditionOfAChild(t *testing.T) {
 // A row without Judge has no words of its own, and the condition needs some.
 func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	foo := footest.Foo("a")
-	silent := Outcome{Ready: Verdict{Status: metav1.ConditionTrue}}
-	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []Outcome{silent, silent}, footest.Now))
+	silent := Verdict{Status: metav1.ConditionTrue}
+	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []Verdict{silent, silent}, footest.Now))
 	footest.ExpectEqual(t, "the message", "All that the Foo asks for is there", ready.Message)
 }
 
@@ -153,19 +153,22 @@ func child(owner string, options ...footest.ChildOption) Object {
 
 func newChild(foo *samplev1alpha1.Foo) Object { return shipped.Desired(foo, nil) }
 
+// verdictAfter returns what a Foo says of its readiness after a sync.
 func verdictAfter(foo *samplev1alpha1.Foo, result Child) Verdict {
-	return shipped.OwnerKind.firstObstacle(foo, []Outcome{outcomeAfter(foo, result)})
+	verdict := shipped.OwnerKind.firstObstacle(foo, []Verdict{ofChild(foo, result)})
+	verdict.Report = nil
+	return verdict
 }
 
 func statusAfter(foo *samplev1alpha1.Foo, result Child, now metav1.Time) samplev1alpha1.FooStatus {
-	return shipped.OwnerKind.WithStatus(foo, []Outcome{outcomeAfter(foo, result)}, now).(*samplev1alpha1.Foo).Status
+	return shipped.OwnerKind.WithStatus(foo, []Verdict{ofChild(foo, result)}, now).(*samplev1alpha1.Foo).Status
 }
 
-func outcomeAfter(foo *samplev1alpha1.Foo, result Child) Outcome {
+func ofChild(foo *samplev1alpha1.Foo, result Child) Verdict {
 	if result.Current != nil {
 		result.CurrentDrift = shipped.DescribeDrift(result.Current, foo, nil)
 	}
-	return result.of(shipped, foo).Outcome()
+	return result.of(shipped, foo).Verdict()
 }
 
 // of returns a child as that of a Foo.

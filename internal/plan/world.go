@@ -78,9 +78,9 @@ func (w *World) Err() error {
 
 // Status returns the owner with the status that it has after the steps.
 func (w *World) Status(now metav1.Time) Owner {
-	var outcomes []Outcome
+	var verdicts []Verdict
 	for _, child := range w.Children {
-		outcomes = append(outcomes, child.Outcome())
+		verdicts = append(verdicts, child.Verdict())
 	}
-	return w.kind.WithStatus(w.Owner, outcomes, now)
+	return w.kind.WithStatus(w.Owner, verdicts, now)
 }

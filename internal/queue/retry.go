@@ -58,6 +58,14 @@ type lostRaces struct{ error }
 // Unwrap returns the error of the last race.
 func (l lostRaces) Unwrap() error { return l.error }
 
+// TriesAgain reports whether a key whose sync ended with err is synced again without a change of
+// its objects.
+func TriesAgain(err error) bool { return NextAttempt(err).Again }
+
+// IsExpected reports whether err, such as a lost race, happens every day and is over with the
+// next sync.
+func IsExpected(err error) bool { return err != nil && NextAttempt(err).Expected }
+
 // NextAttempt returns what becomes of a key whose sync ended with err. Of several errors,
 // the first that is not expected decides.
 func NextAttempt(err error) Attempt {
