@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How the controller reads and writes the objects of each kind: the informers and typed
-// clients, without their types, because the loop is the same for every kind.
+// What a controller is made of, and how it reads and writes the objects of each kind: the
+// informers and typed clients, without their types, because the loop is the same for every
+// kind.
 
 package main
 
@@ -20,9 +21,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 )
@@ -58,6 +61,43 @@ type Config struct {
 	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
 	// means any number.
 	MaxRollouts int
+}
+
+// NewController makes the Controller of a kind. Call it before the informer factories are
+// started.
+func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
+	apis, known := apisOf[kind.Kind]
+	if !known {
+		return nil, fmt.Errorf("the kind %s has no clients in clients.go", kind.Kind)
+	}
+	owners, children := apis(config)
+	work := queue.New(config.Name, config.Clock)
+	c := &Controller{
+		api:         owners,
+		kind:        kind,
+		buckets:     plan.NewBuckets(),
+		queue:       work,
+		backoff:     queue.NewBackoff(work, config.Clock),
+		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
+		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
+		replaced:    &memory.Replaced{Clock: config.Clock},
+		recorder:    config.Recorder,
+		clock:       config.Clock,
+		callTimeout: config.CallTimeout,
+		metrics:     config.Metrics,
+	}
+	c.metrics.CountWritesTo(c.statusResource(), "update")
+	c.metrics.CountRefusalsBy(failure.Causes...)
+	for i, row := range kind.Children {
+		if i >= len(children) || !children[i].takes(row.Empty()) {
+			return nil, fmt.Errorf("row %d of the table of %s is the kind %s, and its client in clients.go is another's", i, kind.Kind, row.Kind)
+		}
+		c.children = append(c.children, newChildAPI(c, row, children[i]))
+	}
+	if err := c.prepareInformers(); err != nil {
+		return nil, fmt.Errorf("preparing the informers: %w", err)
+	}
+	return c, nil
 }
 
 // api is how the controller reads and writes the objects of a kind: owners or children.
@@ -165,6 +205,20 @@ func (k *childAPI) named(owner plan.Owner) plan.Object {
 	}
 	return named
 }
+
+// Resource is that of the Foos, such as "foos".
+func (c *Controller) Resource() string { return c.kind.Resource.Resource }
+
+// CountByReady counts the Foos of the cache by the status of their condition Ready.
+func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
+	return plan.CountByReady(c.cache.List())
+}
+
+// HasWaiting reports whether Foos of a namespace wait for a worker.
+func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
+
+// statusResource is what metrics call the status of the kind.
+func (c *Controller) statusResource() string { return c.kind.Resource.Resource + "/status" }
 
 // Reads returns the resources that the informers read.
 func (c *Controller) Reads() []schema.GroupVersionResource {

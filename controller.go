@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The controller: keys come out of the work queue, and each is synced. Read this file from
-// top to bottom; handlers.go has how keys come into the queue, writes.go how a step
-// is taken, status.go the status, clients.go the calls, and internal/plan the steps.
+// top to bottom; handlers.go has how keys come into the queue, writes.go how a step is taken,
+// clients.go what a controller is made of and its calls, and internal/plan the steps.
 
 package main
 
@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -61,43 +62,6 @@ type Controller struct {
 	clock       clock.WithTicker
 	callTimeout time.Duration
 	metrics     *metrics.Metrics
-}
-
-// NewController makes the Controller of a kind. Call it before the informer factories are
-// started.
-func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
-	apis, known := apisOf[kind.Kind]
-	if !known {
-		return nil, fmt.Errorf("the kind %s has no clients in clients.go", kind.Kind)
-	}
-	owners, children := apis(config)
-	work := queue.New(config.Name, config.Clock)
-	c := &Controller{
-		api:         owners,
-		kind:        kind,
-		buckets:     plan.NewBuckets(),
-		queue:       work,
-		backoff:     queue.NewBackoff(work, config.Clock),
-		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
-		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
-		replaced:    &memory.Replaced{Clock: config.Clock},
-		recorder:    config.Recorder,
-		clock:       config.Clock,
-		callTimeout: config.CallTimeout,
-		metrics:     config.Metrics,
-	}
-	c.metrics.CountWritesTo(c.statusResource(), "update")
-	c.metrics.CountRefusalsBy(failure.Causes...)
-	for i, row := range kind.Children {
-		if i >= len(children) || !children[i].takes(row.Empty()) {
-			return nil, fmt.Errorf("row %d of the table of %s is the kind %s, and its client in clients.go is another's", i, kind.Kind, row.Kind)
-		}
-		c.children = append(c.children, newChildAPI(c, row, children[i]))
-	}
-	if err := c.prepareInformers(); err != nil {
-		return nil, fmt.Errorf("preparing the informers: %w", err)
-	}
-	return c, nil
 }
 
 // Run starts the workers and returns when ctx is done and they have ended. Call it once.
@@ -266,6 +230,87 @@ func (s *ownerSync) sync(ctx context.Context) error {
 	return errors.Join(s.updateStatus(ctx, after, err == nil), err)
 }
 
+// updateStatus writes the Foo's status if it differs from the cached one, and records an
+// Event if the Foo's readiness changed. after is the Foo with that status. After a complete
+// sync, a status that only counts the Pods of a rollout may wait.
+func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
+	inputs := plan.StatusInputs(s.owner)
+	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
+		s.memory.Progress.Reset()
+		s.backoff.Succeed(s.key, queue.PartStatus)
+		return nil
+	}
+	if s.crdMismatch.WouldRecur(s.memory.Pruned, after) {
+		return nil
+	}
+	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
+		return err
+	}
+	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, s.clock.Now()), s.replaced.Wait(after)); wait > 0 {
+		s.queue.AddAfter(s.key, wait)
+		return nil
+	}
+	if err := s.sendStatus(ctx, after); err != nil {
+		return s.backoff.Fail(s.key, queue.PartStatus, inputs, err)
+	}
+	s.backoff.Succeed(s.key, queue.PartStatus)
+	return nil
+}
+
+func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
+	callCtx, cancel := s.withDeadline(ctx)
+	defer cancel()
+	updated, err := s.writeStatus(callCtx, after)
+	if failure.IsNotFound(err, s.Resource()) {
+		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
+			return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, s.crdMismatch.NoSubresource())
+		}
+	}
+	s.memory.Stale.Observe(s.owner, err)
+	s.metrics.Refused(failure.CauseOf(err))
+	transition := plan.ReadyChanged(s.lastSent(), after)
+	if err != nil {
+		if transition != nil && failure.MayBeDone(err) {
+			s.memory.Transition.Unknown(s.owner, *transition)
+		}
+		return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, err)
+	}
+	s.metrics.Wrote("update", s.statusResource())
+	s.memory.Writes.Add(s.cache, updated.GetResourceVersion(), s.clock.Now())
+	s.replaced.Observe(after)
+	if transition != nil {
+		s.memory.Transition.Stored(s.owner)
+		s.recordTransition(updated, transition)
+	}
+	for _, own := range s.kind.OwnChanged(s.lastSent(), after) {
+		s.recordTransition(updated, &own)
+	}
+	if s.memory.Pruned, err = s.crdMismatch.Observe(after, updated); err != nil {
+		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
+	}
+	return nil
+}
+
+// lastSent returns the Foo with the status that was last sent for it, stored or not.
+func (s *ownerSync) lastSent() plan.Owner {
+	if s.memory.Pruned != nil {
+		return s.memory.Pruned
+	}
+	return s.owner
+}
+
+// recordMissedTransition records the Event of a status write whose answer was lost, if the
+// cache shows it. A status of another controller may soon take its place.
+func (s *ownerSync) recordMissedTransition() {
+	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
+		s.recordTransition(s.owner, missed)
+	}
+}
+
+func (c *Controller) recordTransition(owner plan.Owner, ready *metav1.Condition) {
+	c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
+}
+
 // syncResult names how a sync ended, for its metric.
 func syncResult(err error) metrics.Result {
 	switch {
@@ -278,14 +323,3 @@ func syncResult(err error) metrics.Result {
 	}
 	return metrics.Error
 }
-
-// Resource is that of the Foos, such as "foos".
-func (c *Controller) Resource() string { return c.kind.Resource.Resource }
-
-// CountByReady counts the Foos of the cache by the status of their condition Ready.
-func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
-	return plan.CountByReady(c.cache.List())
-}
-
-// HasWaiting reports whether Foos of a namespace wait for a worker.
-func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }

@@ -11,7 +11,7 @@ var Sync = []Mutant{
 		From: "child.Obsolete[:min(len(child.Obsolete), maxDeletions)]", To: "child.Obsolete[:0]"},
 	{Name: "no status after a failed write", File: "controller.go",
 		From: "if queue.IsExpected(err) {\n\t\treturn err // a stale", To: "if err != nil {\n\t\treturn err // a stale"},
-	{Name: "the status is written in each sync", File: "status.go",
+	{Name: "the status is written in each sync", File: "controller.go",
 		From: "if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {", To: "if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) && false {"},
 	{Name: "drift of the template is not seen", File: "internal/plan/deployment.go",
 		From: "setImage(ownedContainer(&deployment.Spec.Template.Spec), image)", To: "if deployment.UID == \"\" {\n	setImage(ownedContainer(&deployment.Spec.Template.Spec), image)\n}"},
