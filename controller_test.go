@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a sync writes, in full: for a new Foo, for a change, for a Deployment of somebody else,
-// and for a rename. No other file is needed to read these tests.
+// and for a rename. No other file is needed to read these tests. After them come tests of the
+// loop, with the fixture of fixture_test.go: retries and back-offs.
 
 package main
 
@@ -27,9 +28,11 @@ import (
 
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/footest"
 )
 
 var (
@@ -242,4 +245,167 @@ func TestARenamedFooKeepsItsDeploymentUntilTheNewOneIsReady(t *testing.T) {
 	if writes = syncOnce(t, foo, old, ready); len(writes) != 2 || !writes[0].Matches("delete", "deployments") {
 		t.Errorf("once the new Deployment is ready, the writes are %v", writes)
 	}
+}
+
+func TestDeletedFooLeavesNothingBehind(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.refuse("create", children, quotaExceeded)
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		key := footest.KeyOf(footest.Foo("a"))
+		if !f.backoff.InBackoff(key) {
+			t.Error("a refused Foo has no back-off")
+		}
+
+		f.deleteFoo("a")
+		advance(0)
+		if f.backoff.InBackoff(key) {
+			t.Error("the key of a deleted Foo still has a back-off")
+		}
+		advance(time.Hour)
+		f.expectWrites()
+	})
+}
+
+func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.refuse("create", children, quotaExceeded)
+		f.failTimes(1, "update", "foos", fooModified)
+		defer f.start(2)()
+		advance(queue.RefusedRetry / 2)
+		f.expectWrites(createChild, writeStatus, writeStatus)
+	})
+}
+
+// nameIn returns the name of the object that an action creates.
+func nameIn(action clienttesting.Action) string {
+	return action.(clienttesting.CreateAction).GetObject().(footest.Object).GetName()
+}
+
+func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
+	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
+		var attempts []time.Time
+		f.on("create", children, func(action clienttesting.Action) error {
+			if nameIn(action) != "web" {
+				return nil
+			}
+			attempts = append(attempts, time.Now())
+			return serverFails
+		})
+		defer f.start(2)()
+		advance(0)
+		f.storedChild("other")
+
+		advance(6 * time.Hour)
+		if last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2]); last != 5*time.Minute {
+			t.Errorf("after hours of failure the Foo is retried every %v, not every 5m", last)
+		}
+		if second := attempts[1].Sub(attempts[0]); second != 5*time.Millisecond {
+			t.Errorf("the second attempt came after %v, not after 5ms", second)
+		}
+	})
+}
+
+func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.refuse("create", children, quotaExceeded)
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+
+		cached := f.cachedFoo("a")
+		f.updateOwner(cached, cached)
+		advance(queue.RefusedRetry - time.Second)
+		f.expectWrites()
+		advance(time.Second)
+		f.expectWrites(createChild)
+
+		f.scale("a", 3)
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+	})
+}
+
+// A recreated Foo is another Foo: it does not inherit the back-off of the deleted one.
+func TestBackOffIsNotInherited(t *testing.T) {
+	recreated := footest.Foo("a", footest.WithFooUID("uid-new"))
+	for name, replace := range map[string]func(*fixture){
+		"seen as one change": func(f *fixture) { f.put(recreated.DeepCopy()) },
+		"seen as a deletion and a creation": func(f *fixture) {
+			f.deleteFoo("a")
+			f.put(recreated.DeepCopy())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, world(footest.Foo("a")), func(f *fixture) {
+				refused := f.refuse("create", children, quotaExceeded)
+				defer f.start(2)()
+				advance(59 * time.Minute)
+				refused.calls.Store(0)
+				replace(f)
+				advance(queue.RefusedRetry / 2)
+				footest.ExpectEqual(t, "the number of attempts at once", 1, int(refused.calls.Load()))
+				advance(queue.RefusedRetry)
+				footest.ExpectEqual(t, "the number of attempts after the first back-off", 2, int(refused.calls.Load()))
+			})
+		})
+	}
+}
+
+func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.refuse("create", children, footest.NamespaceTerminating())
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild)
+		cached := f.cachedFoo("a")
+		f.updateOwner(cached, cached) // a resync
+		advance(queue.LastRetry - time.Second)
+		f.expectWrites()
+		f.expectEvents()
+	})
+}
+
+func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
+	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
+		f.panics = true
+		f.onFirst(1, "create", children, func(clienttesting.Action) error { panic("a bug") })
+		defer f.start(2)()
+		advance(time.Second)
+		f.storedChild("other")
+		f.storedChild("web")
+		f.expectMetrics("panics and syncs",
+			`sample_controller_sync_panics_total 1`,
+			`sample_controller_sync_duration_seconds_count{result="panic"} 1`)
+	})
+}
+
+func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.wrote("7", "9")
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites()
+		f.expectMetrics("skipped syncs", `sample_controller_stale_syncs_total 1`,
+			`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
+
+		advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never sees the write
+		f.expectWrites(createChild, writeStatus)
+	})
+}
+
+// neverDone is the DoneChecker of a cache that never syncs.
+type neverDone struct{}
+
+func (neverDone) Name() string          { return "never" }
+func (neverDone) Done() <-chan struct{} { return nil }
+
+func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.handlersSynced = append(f.handlersSynced, neverDone{})
+		defer f.start(2)()
+		advance(time.Hour)
+		f.expectWrites()
+	})
 }

@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the controller in every order of test/simulation/explore.
+// Tests of the controller in every order of test/simulation/explore, and FuzzSync: single syncs
+// of arbitrary objects, with stale caches.
 
 package main
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	kubeinformers "k8s.io/client-go/informers"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
+	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/explore"
+	"example.com/sample-controller/tools/preview"
+	"example.com/sample-controller/tools/preview/previewtest"
 )
 
 func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
@@ -29,4 +50,269 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 	controller.queue.TypedDelayingInterface = parts.Queue
 	_, err = controller.addEventHandlers(context.Background())
 	return explore.Subject{Controller: controller, ProcessNextWorkItem: controller.processNextWorkItem}, err
+}
+
+// FuzzSync syncs the Foo "a" with arbitrary objects and caches that may be stale. However
+// stale they are, the sync changes nothing of others, and the second sync after they have
+// caught up (the first, if they were not stale) writes nothing. With fresh caches, it
+// writes what its preview announces.
+func FuzzSync(f *testing.F) {
+	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
+	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
+		for _, owner := range footest.Owners {
+			syncTwice(t, footest.NewFuzzWorld(t, owner, script, noise, words))
+		}
+	})
+}
+
+func syncTwice(t *testing.T, w *footest.FuzzWorld) {
+	t.Helper()
+	for _, child := range w.Children {
+		footest.KindOf(child).Default(child)
+	}
+	f := newFuzzFixture(t, w.Owner)
+	bystander, live := w.Owner.Like(footest.Foo("b")), w.Live()
+	w.Owner.Rename(bystander, "old")
+	f.store(t, live, bystander)
+	f.cacheSees(t, []footest.Object{w.Foo, bystander}, w.Seen())
+
+	stale := w.Stale()
+	var announced *preview.Sync
+	if !stale && !w.Refused() {
+		foos, children := f.stored(t)
+		announced = previewtest.Of(f.kind, named(foos, "a"), children)
+	}
+	f.pass(t, w.Foo, live.Foo, !stale, announced)
+	for range 2 {
+		foos, children := f.stored(t)
+		f.cacheSees(t, foos, children)
+		// By now the caches know of a Foo that was deleted or recreated.
+		now := named(foos, "a")
+		known := now
+		if known == nil {
+			known = w.Foo
+		}
+		if wrote := f.pass(t, known, now, true, nil); len(wrote) > 0 && !stale && !w.Refused() {
+			t.Errorf("a sync without a change before it wrote: %v", wrote)
+		}
+		stale = false
+	}
+}
+
+// pass syncs once, checks what that changed, and returns what was sent to the API server.
+// known is the Foo in the caches, live the Foo at the API server, or nil. announced is the
+// preview, or nil.
+func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool, announced *preview.Sync) []string {
+	t.Helper()
+	foosBefore, before := f.stored(t)
+	err := f.syncHandler(f.ctx, footest.KeyOf(known))
+	foosAfter, after := f.stored(t)
+
+	if announced != nil {
+		previewtest.Check(t, announced, &f.api, f.kubeCalls.Actions(), f.fooCalls.Actions())
+	}
+	if fresh && err != nil && !failure.IsRefusal(err) {
+		t.Errorf("the sync failed with fresh caches: %v", err)
+	}
+	mayWrite := live != nil && live.GetUID() == known.GetUID() && live.GetGeneration() == known.GetGeneration() &&
+		plan.IsTerminating(live) == plan.IsTerminating(known)
+	for _, child := range before {
+		kind := footest.KindOf(child)
+		checkChange(t, child, kind.Find(after, child.GetName()), kind.Find(after, kind.Name(known)), known, mayWrite)
+	}
+	for _, child := range after {
+		if footest.KindOf(child).Find(before, child.GetName()) == nil {
+			if plan.IsTerminating(known) {
+				t.Errorf("%s %s was created for a Foo that is being deleted", footest.KindOf(child), child.GetName())
+			}
+			footest.CheckWanted(t, child, known)
+		}
+	}
+	if len(foosBefore) != len(foosAfter) {
+		t.Fatalf("the number of Foos changed from %d to %d", len(foosBefore), len(foosAfter))
+	}
+	for i, foo := range foosAfter {
+		checkFooChange(t, foosBefore[i], foo, known)
+	}
+	return f.takeWrites()
+}
+
+// checkChange fails if the sync changed or deleted an object that the Foo does not
+// control, or changed more than it may. wanted is the child of the kind that the Foo asks
+// for.
+func checkChange(t *testing.T, before, after, wanted, known footest.Object, mayWrite bool) {
+	t.Helper()
+	if after != nil && equality.Semantic.DeepEqual(before, after) {
+		return
+	}
+	kind, name := footest.KindOf(before), before.GetName()
+	if !mayWrite {
+		t.Errorf("%s %s was written, although the live Foo asks for something else or is deleted", kind, name)
+	}
+	if before.GetDeletionTimestamp() != nil || !footest.BelongsTo(before, known) && !footest.HandedOverTo(before, known) {
+		t.Errorf("%s %s was written, although the Foo does not control it: %v", kind, name, before.GetOwnerReferences())
+	}
+	if after == nil {
+		if kind.Wanted(known) && (name == kind.Name(known) || wanted == nil || !footest.BelongsTo(wanted, known)) {
+			t.Errorf("%s %s was deleted while the Foo has no other", kind, name)
+		}
+		return
+	}
+	footest.CheckWanted(t, after, known)
+	footest.CheckOthersKept(t, before, after, known)
+}
+
+// checkFooChange fails if anything but the status of the synced Foo changed, or if the
+// API server would refuse the status.
+func checkFooChange(t *testing.T, before, after, known footest.Object) {
+	t.Helper()
+	if equality.Semantic.DeepEqual(before, after) {
+		return
+	}
+	if before.GetName() != known.GetName() || before.GetUID() != known.GetUID() || before.GetResourceVersion() != known.GetResourceVersion() {
+		t.Errorf("Foo %s of UID %s at version %s was written", before.GetName(), before.GetUID(), before.GetResourceVersion())
+	}
+	footest.CheckStatus(t, after)
+	was, is := before.DeepCopyObject().(plan.Owner), after.DeepCopyObject().(plan.Owner)
+	for _, foo := range []plan.Owner{was, is} {
+		foo.ResetStatus()
+		foo.SetResourceVersion("")
+	}
+	footest.ExpectEqual(t, "all of the Foo but its status", was, is)
+}
+
+func named(foos []footest.Object, name string) footest.Object {
+	for _, foo := range foos {
+		if foo.GetName() == name {
+			return foo
+		}
+	}
+	return nil
+}
+
+// fuzzFixture is a Controller whose caches the test fills through the transformer. This
+// allows thousands of runs a second; running informers allow tens.
+type fuzzFixture struct {
+	*Controller
+	owner *footest.OwnerRow
+	ctx   context.Context
+	api   footest.FakeAPI
+	kube  clienttesting.ObjectTracker
+	foos  clienttesting.ObjectTracker
+
+	kubeCalls, fooCalls *clienttesting.Fake
+	events              chan string
+}
+
+func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
+	t.Helper()
+	f := &fuzzFixture{
+		owner: owner,
+		ctx:   klog.NewContext(t.Context(), klog.Logger{}), // no log
+		kube:  clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
+		foos:  clienttesting.NewObjectTracker(fooscheme.Scheme, fooscheme.Codecs.UniversalDecoder()),
+	}
+	kubeClient, fooClient := &kubefake.Clientset{}, &foofake.Clientset{}
+	f.kubeCalls, f.fooCalls = &kubeClient.Fake, &fooClient.Fake
+	for calls, tracker := range map[*clienttesting.Fake]clienttesting.ObjectTracker{f.kubeCalls: f.kube, f.fooCalls: f.foos} {
+		calls.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
+		f.api.Serve(t, calls, tracker)
+	}
+	f.api.Admit = func(_ string, sent footest.Object) error { // as a real API server does
+		if kind := footest.KindOf(sent); sent.GetName() == "" || kind.Invalid(sent) {
+			return apierrors.NewInvalid(kind.Resource.GroupVersion().WithKind(kind.Kind).GroupKind(), sent.GetName(), nil)
+		}
+		return nil
+	}
+	recorder := record.NewFakeRecorder(100)
+	f.events = recorder.Events
+	controller, err := NewController(Config{
+		KubeClient: kubeClient, FooClient: fooClient,
+		KubeInformers: kubeinformers.NewSharedInformerFactory(kubeClient, 0), FooInformers: fooinformers.NewSharedInformerFactory(fooClient, 0),
+		Recorder: recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(),
+	}, kindOf(owner))
+	footest.Must(t, err)
+	f.Controller = controller
+	t.Cleanup(f.queue.ShutDown)
+	return f
+}
+
+// cacheSees replaces the contents of the caches.
+func (f *fuzzFixture) cacheSees(t *testing.T, foos, children []footest.Object) {
+	t.Helper()
+	version := f.api.Version()
+	var trimmed []any
+	for _, foo := range foos {
+		kept, err := f.kind.Transform(foo.DeepCopyObject())
+		footest.Must(t, err)
+		trimmed = append(trimmed, kept)
+	}
+	footest.Must(t, f.cache.Replace(trimmed, version))
+	for _, kind := range f.children {
+		trimmed = nil
+		for _, child := range children {
+			if kind.takes(child) {
+				kept, err := kind.row.Transform(child.DeepCopyObject())
+				footest.Must(t, err)
+				trimmed = append(trimmed, kept)
+			}
+		}
+		footest.Must(t, kind.cache.Replace(trimmed, version))
+	}
+}
+
+// stored returns copies of the API server's objects.
+func (f *fuzzFixture) stored(t *testing.T) (foos, children []footest.Object) {
+	t.Helper()
+	foos = listOf(t, f.foos, f.owner.Kind)
+	for _, kind := range f.owner.Kinds {
+		children = append(children, listOf(t, f.kube, kind)...)
+	}
+	return foos, children
+}
+
+// listOf returns copies of the objects of a kind.
+func listOf(t *testing.T, tracker clienttesting.ObjectTracker, kind *footest.Kind) []footest.Object {
+	t.Helper()
+	list, err := tracker.List(kind.Resource, kind.Resource.GroupVersion().WithKind(kind.Kind), footest.Namespace)
+	footest.Must(t, err)
+	items, err := meta.ExtractList(list)
+	footest.Must(t, err)
+	var objects []footest.Object
+	for _, item := range items {
+		objects = append(objects, item.DeepCopyObject().(footest.Object))
+	}
+	return objects
+}
+
+// takeWrites returns the writes sent to the API server since its last call, accepted or
+// not, and the recorded Events.
+func (f *fuzzFixture) takeWrites() []string {
+	var writes []string
+	for _, calls := range []*clienttesting.Fake{f.kubeCalls, f.fooCalls} {
+		for _, action := range calls.Actions() {
+			if verb := action.GetVerb(); verb != "get" {
+				writes = append(writes, verb+" "+action.GetResource().Resource)
+			}
+		}
+		calls.ClearActions()
+	}
+	for len(f.events) > 0 {
+		writes = append(writes, "event "+<-f.events)
+	}
+	return writes
+}
+
+// store adds the objects of a FuzzWorld to the API server.
+func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...footest.Object) {
+	t.Helper()
+	if w.Foo != nil {
+		foos = append(foos, w.Foo)
+	}
+	for _, foo := range foos {
+		footest.Must(t, f.foos.Create(f.owner.Resource, foo, footest.Namespace))
+	}
+	for _, child := range w.Children {
+		footest.Must(t, f.kube.Create(footest.KindOf(child).Resource, child, footest.Namespace))
+	}
 }

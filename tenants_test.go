@@ -1,27 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what one tenant can do to the others, and of metrics.
+// Tests of what one tenant can do to the others, of caches that stay stale, of calls that hang,
+// of stops, and of metrics.
 
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"sigs.k8s.io/yaml"
 
+	"example.com/sample-controller/internal/election"
+	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/serving"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
@@ -196,6 +207,202 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 			cause.over.Store(true)
 		}
 	})
+}
+
+// In these tests the cache of Foos stays stale for long, as after a restore of etcd from
+// a backup, or with a watch that delivers nothing.
+
+// collectChildren deletes all children, as the garbage collector does if there are no Foos.
+func (f *fixture) collectChildren() {
+	for _, child := range f.primary.cache.List() {
+		f.deleteChild(child.(footest.Object).GetName())
+	}
+}
+
+func TestFooThatOnlyTheCacheHasGetsNoChildAgain(t *testing.T) {
+	testWith(t, holdFoos, atRest(), func(f *fixture) {
+		defer f.start(2)()
+		advance(0)
+		f.deleteFoo("a")
+		f.collectChildren()
+		advance(time.Hour)
+		if reads := f.count("get foos"); reads > 30 {
+			t.Errorf("it was read %d times in an hour", reads)
+		}
+		f.expectWrites()
+	})
+}
+
+func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
+	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
+		f.deleteFoo("a")
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		for range 3 {
+			f.collectChildren()
+			advance(10 * time.Minute)
+		}
+		f.expectWrites()
+		footest.Must(t, f.cache.Delete(footest.Foo("a")))
+		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
+		advance(0)
+		f.expectForgotten("a")
+	})
+}
+
+func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
+	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
+		f.scale("a", 3) // so that the status is refused
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		f.collectChildren()
+		advance(10 * time.Minute)
+		f.expectWrites()
+	})
+}
+
+func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.on("update", "foos", func(clienttesting.Action) error {
+			f.deleteFoo("a")
+			<-time.After(time.Second) // so that the event is handled before the response to the write
+			return fooGone
+		})
+		defer f.start(2)()
+		advance(time.Minute)
+		f.expectWrites(createChild, writeStatus)
+		f.expectForgotten("a")
+	})
+}
+
+// A change of a Foo in its back-off waits for the next sync. While one is under way that
+// has read the Foo before, there may be none.
+func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
+	test(t, atRest(), func(f *fixture) {
+		foo := f.cachedFoo("a")
+		known := f.memory.Of(foo)
+		known.Stale.Observe(foo, fooModified)
+		f.memory.Keep(footest.KeyOf(foo), known)
+		f.failTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
+		f.queue.Add(footest.KeyOf(foo))
+		f.processNextWorkItem(f.ctx)
+		f.on("get", "foos", func(clienttesting.Action) error {
+			changed := f.storedFoo("a")
+			changed.Status.Conditions[0].Reason = "OfAnother"
+			f.put(changed)
+			advance(time.Millisecond)
+			return nil
+		})
+		f.queue.Add(footest.KeyOf(foo))
+		f.processNextWorkItem(f.ctx)
+		f.expectWrites()
+		if f.queue.Len() == 0 {
+			t.Error("the change was not queued")
+		}
+	})
+}
+
+// A conflict for no reason must not stop the controller.
+func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.failTimes(3, "update", "foos", fooModified)
+		defer f.start(2)()
+		advance(time.Minute)
+		f.expectWrites(createChild, writeStatus, writeStatus, writeStatus, writeStatus)
+		f.settle("web")
+		advance(time.Minute)
+		f.expectForgotten("a")
+	})
+}
+
+// Nor may it cause live reads for ever, if there is no status to write any more.
+func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
+	test(t, world(settledFoo(), footest.Child("a", footest.Terminating)), func(f *fixture) {
+		f.failTimes(1, "update", "foos", fooModified)
+		defer f.start(2)()
+		advance(0)
+		f.put(footest.Child("a"))
+		advance(time.Minute)
+		f.expectWrites(writeStatus)
+		f.expectForgotten("a")
+	})
+}
+
+// hang makes each creation of a child take until release is closed or the call is cancelled,
+// which fake clientsets don't notice.
+func (f *fixture) hang() (release chan struct{}, cut *atomic.Int32) {
+	release, cut = make(chan struct{}), &atomic.Int32{}
+	f.primary.create = func(ctx context.Context, _ plan.Object) (plan.Object, error) {
+		select {
+		case <-release:
+			return nil, serverFails
+		case <-ctx.Done():
+			cut.Add(1)
+			return nil, ctx.Err()
+		}
+	}
+	return release, cut
+}
+
+func TestHangingCallTimesOut(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.hang()
+		start := time.Now()
+		if err := f.sync(); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != f.callTimeout {
+			t.Errorf("the sync ended after %v with %v, not with the call's deadline", time.Since(start), err)
+		}
+	})
+}
+
+// During a call, the Lease is lost or the controller is told to stop.
+func TestWhatBecomesOfACallUnderWay(t *testing.T) {
+	for name, row := range map[string]struct {
+		end func(stop, lose context.CancelFunc)
+		cut bool
+	}{
+		"the Lease is lost": {func(_, lose context.CancelFunc) { lose() }, true},
+		"a stop":            {func(stop, _ context.CancelFunc) { stop() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("b"))), func(f *fixture) {
+				release, cut := f.hang()
+				ctx, stop := context.WithCancel(f.ctx)
+				leaseCtx, lose := context.WithCancel(f.ctx)
+				stopped := false
+				go func() {
+					f.runWorkers(ctx, leaseCtx, 1, f.handlersSynced)
+					stopped = true
+				}()
+				synctest.Wait()
+				row.end(stop, lose)
+				synctest.Wait()
+				if isCut := cut.Load() > 0; isCut != row.cut || stopped != row.cut {
+					t.Errorf("the call was cut off: %v, and the controller has stopped: %v", isCut, stopped)
+				}
+				close(release)
+				synctest.Wait()
+				stop()
+				lose()
+				if !stopped || !row.cut && f.count(writeStatus) != 1 { // not for the other Foo
+					t.Errorf("it has stopped: %v, after %v", stopped, f.takeWrites())
+				}
+			})
+		})
+	}
+}
+
+// A process that is killed at the end of its grace period keeps the Lease, and loses Events.
+func TestAStopTakesLessThanTheGracePeriod(t *testing.T) {
+	data, err := os.ReadFile("artifacts/deploy/workload/deployment.yaml")
+	footest.Must(t, err)
+	var manifest appsv1.Deployment
+	footest.Must(t, yaml.Unmarshal(data, &manifest))
+	grace := time.Duration(*manifest.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	if all := drainTimeout + election.ReleaseTimeout + flushTimeout + serving.ShutdownTimeout; all >= grace {
+		t.Errorf("a stop may take %v of %v", all, grace)
+	}
 }
 
 // scraped returns what a scrape is answered with.
