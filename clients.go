@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -227,6 +228,18 @@ func (c *Controller) Reads() []schema.GroupVersionResource {
 		resources = append(resources, kind.row.Resource)
 	}
 	return resources
+}
+
+// world returns what the caches say of the Foo.
+func (s *ownerSync) world() *plan.World {
+	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
+		k := s.apiOf(row)
+		return k.named(s.owner), k.controlledBy(s.owner)
+	})
+}
+
+func (s *ownerSync) apiOf(row *plan.ChildKind) *childAPI {
+	return s.children[slices.IndexFunc(s.children, func(k *childAPI) bool { return k.row == row })]
 }
 
 // liveChild reads a child live.

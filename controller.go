@@ -186,16 +186,14 @@ type ownerSync struct {
 // refused a child. It may be called at any time and any number of times.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	owner, err := cached(c.cache, key)
-	if err != nil {
-		return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
-	}
 	if owner != nil {
 		if err := c.memory.Of(owner).Writes.EnsureReady(c.clock.Now(), c.callTimeout); err != nil {
 			return err
 		}
-		if owner, err = cached(c.cache, key); err != nil { // again: the first may be older than the writes
-			return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
-		}
+		owner, err = cached(c.cache, key) // again: the first may be older than the writes
+	}
+	if err != nil {
+		return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
 	}
 	if owner == nil {
 		c.memory.Forget(key)
@@ -209,7 +207,10 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 }
 
 func (s *ownerSync) sync(ctx context.Context) error {
-	s.recordMissedTransition()
+	// The answer to a status write may have been lost, and its Event with it.
+	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
+		s.recordTransition(s.owner, missed)
+	}
 	if s.memory.Stale.IsOf(s.owner) {
 		if err := s.recheckOwner(ctx); err != nil {
 			return err
@@ -297,14 +298,6 @@ func (s *ownerSync) lastSent() plan.Owner {
 		return s.memory.Pruned
 	}
 	return s.owner
-}
-
-// recordMissedTransition records the Event of a status write whose answer was lost, if the
-// cache shows it. A status of another controller may soon take its place.
-func (s *ownerSync) recordMissedTransition() {
-	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
-		s.recordTransition(s.owner, missed)
-	}
 }
 
 func (c *Controller) recordTransition(owner plan.Owner, ready *metav1.Condition) {

@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,18 +24,6 @@ import (
 // stalledAfter is how long a child has to be refused until the Foo is stalled. Some refusals
 // pass by themselves: see queue.RefusedRetry.
 const stalledAfter = 30 * time.Second
-
-// world returns what the caches say of the Foo.
-func (s *ownerSync) world() *plan.World {
-	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
-		k := s.apiOf(row)
-		return k.named(s.owner), k.controlledBy(s.owner)
-	})
-}
-
-func (s *ownerSync) apiOf(row *plan.ChildKind) *childAPI {
-	return s.children[slices.IndexFunc(s.children, func(k *childAPI) bool { return k.row == row })]
-}
 
 // take takes a step of a sync, and records in the child what came of it. One that failed is
 // not taken again before its back-off is over, unless more than the child's status has

@@ -148,9 +148,27 @@ func (c *ChildKind) DesiredAfter(owner Owner, earlier Object, seen Seen) Object 
 	return child
 }
 
+// DesiredUpdate returns the object that an update should store in place of the live one,
+// or nil if the live one needs no update, so that the cache was stale.
+func (c *ChildKind) DesiredUpdate(live Object, owner Owner, seen Seen) Object {
+	switch c.Decide(owner, live, nil, seen).Action {
+	case ActionUpdate:
+		return c.withOwnedFields(live, owner, seen)
+	case ActionAdopt:
+		return c.adopted(live, owner, seen)
+	default:
+		return nil
+	}
+}
+
 // Inherits reports whether a new child of a Foo depends on what an earlier one has.
 func (c *ChildKind) Inherits(owner Owner) bool {
 	return c.Inherit(owner) != nil
+}
+
+// IsRestarting reports whether an update to what a Foo asks for interrupts what its child runs.
+func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
+	return c.Restarts(child, c.withOwnedFields(child, owner, seen))
 }
 
 // withOwnedFields returns a copy of a child whose owned fields are as the Foo asks.

@@ -129,24 +129,6 @@ func (c *Child) needsWrites() bool {
 	return c.Action == ActionCreate || c.Action == ActionUpdate || c.Action == ActionAdopt || len(c.Obsolete) > 0
 }
 
-// DesiredUpdate returns the object that an update should store in place of the live one,
-// or nil if the live one needs no update, so that the cache was stale.
-func (c *ChildKind) DesiredUpdate(live Object, owner Owner, seen Seen) Object {
-	switch c.Decide(owner, live, nil, seen).Action {
-	case ActionUpdate:
-		return c.withOwnedFields(live, owner, seen)
-	case ActionAdopt:
-		return c.adopted(live, owner, seen)
-	default:
-		return nil
-	}
-}
-
-// IsRestarting reports whether an update to what a Foo asks for interrupts what its child runs.
-func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
-	return c.Restarts(child, c.withOwnedFields(child, owner, seen))
-}
-
 // notAskedFor returns the objects that a Foo does not ask for any more: those to delete, and
 // those that stay in service for now. They are in the order of their names, since a cache
 // has none.
