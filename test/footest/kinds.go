@@ -274,6 +274,21 @@ func (k *Kind) IsDeleted() bool {
 	return k.mayBeUnwanted || k.Name(changed) != k.Name(foo)
 }
 
+// Unset makes a Foo cease to ask for a child that it may go without: the fields that Ask sets
+// are as in a new Foo.
+func (k *Kind) Unset(foo Object) {
+	if k.mayBeUnwanted {
+		plain, asking := k.Owner().New("a", "a", 1), k.Owner().New("a", "a", 1)
+		k.Ask(asking)
+		was, is, set := reflect.ValueOf(specOf(plain)).Elem(), reflect.ValueOf(specOf(asking)).Elem(), reflect.ValueOf(specOf(foo)).Elem()
+		for i := range was.NumField() {
+			if !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
+				set.Field(i).Set(was.Field(i))
+			}
+		}
+	}
+}
+
 // Describe says which row of the controller's table the kind is.
 func (k *Kind) Describe() string {
 	text := k.Kind + " " + k.Resource.String()

@@ -34,6 +34,8 @@ type fooCase struct {
 	Words byte
 	// Live is the change of the Foo that the cache has not seen.
 	Live byte
+	// Unset has a bit for each optional child that the Foo does not ask for.
+	Unset byte
 }
 
 // ChildCase describes a child of each kind. It is ignored if its name is taken.
@@ -115,7 +117,7 @@ func NewFuzzWorld(t *testing.T, owner *OwnerRow, text, noise []byte, words strin
 	if pick(how.Deleting, suspending) {
 		Suspended(w.foo)
 	}
-	w.Foo = owner.Like(w.foo)
+	w.Foo = w.asking(w.foo)
 	fill := newFiller(noise)
 	for _, kind := range owner.Kinds {
 		for _, other := range others {
@@ -130,6 +132,18 @@ func NewFuzzWorld(t *testing.T, owner *OwnerRow, text, noise []byte, words strin
 		}
 	}
 	return w
+}
+
+// asking returns an owner like a Foo, which asks for those of the optional children that the
+// script says.
+func (w *FuzzWorld) asking(foo *samplev1alpha1.Foo) Object {
+	like := w.Owner.Like(foo)
+	for i, kind := range w.Owner.Kinds {
+		if like != nil && w.fooCase.Unset&(1<<i) != 0 {
+			kind.Unset(like)
+		}
+	}
+	return like
 }
 
 // repeated repeats words, as far as an API server could store the text.
@@ -212,7 +226,8 @@ func addNoise(object Object, fill *Filler) {
 
 // Live returns the objects as the API server has them.
 func (w *FuzzWorld) Live() *FuzzWorld {
-	live := &FuzzWorld{Owner: w.Owner, Foo: w.Owner.Like(pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy()))}
+	live := &FuzzWorld{Owner: w.Owner, fooCase: w.fooCase}
+	live.Foo = live.asking(pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy()))
 	for i, child := range w.Children {
 		if now := pick(w.childCases[i].Live, childNews)(copyOf(child)); now != nil {
 			now.SetOwnerReferences(ofKind(KindOf(child), now.GetOwnerReferences()))
