@@ -170,11 +170,16 @@ func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
 	return c.OwnerKind.IsControlledBy(child, owner) && (child.GetName() != c.Name(owner) || !c.Wanted(owner)) && !IsTerminating(child)
 }
 
-// IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
-// differs.
-func (c *Child) IsAsAsked() bool {
+// isThere reports whether a Foo has the child that it asks for, as far as the sync knows.
+func (c *Child) isThere() bool {
 	if c.Failure != nil || c.Action == ActionWait || c.Action == ActionLeave {
 		return false
 	}
-	return !c.Wanted(c.Owner) || c.Current != nil && c.CurrentDrift == ""
+	return !c.Wanted(c.Owner) || c.Current != nil
+}
+
+// IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
+// differs.
+func (c *Child) IsAsAsked() bool {
+	return c.isThere() && (!c.Wanted(c.Owner) || c.CurrentDrift == "")
 }

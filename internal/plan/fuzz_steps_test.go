@@ -10,6 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -41,6 +45,38 @@ func TestADeletionWaitsForAllElse(t *testing.T) {
 	}
 	if deletions == 0 {
 		t.Error("no seed leads to a deletion")
+	}
+}
+
+// A child that a Foo does not ask for any more stays while the name of another one is taken.
+func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
+	kind := Foos(footest.DefaultImage)
+	kind.Children = append(kind.Children, Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
+		Kind: "ConfigMap", Name: func(foo *samplev1alpha1.Foo) string { return foo.Name },
+		Wanted: func(*samplev1alpha1.Foo) bool { return false },
+	}.Of(kind))
+	unset := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: footest.Namespace, OwnerReferences: child("a").GetOwnerReferences()}}
+	for name, row := range map[string]struct {
+		named Object
+		want  []Action
+	}{
+		"of another":    {child("b"), []Action{ActionLeave, ActionNone}},
+		"being deleted": {child("a", footest.Terminating), []Action{ActionWait, ActionNone}},
+		"there":         {child("a"), []Action{ActionNone, ActionNone, ActionDelete}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var taken []Action
+			world := kind.NewWorld(footest.Foo("a"), func(of *ChildKind) (Object, []Object) {
+				if of == kind.Children[0] {
+					return row.named, nil
+				}
+				return unset, []Object{unset}
+			})
+			for _, action := range world.Steps() {
+				taken = append(taken, action)
+			}
+			footest.ExpectEqual(t, "the steps", row.want, taken)
+		})
 	}
 }
 

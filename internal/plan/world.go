@@ -37,15 +37,15 @@ func (k *OwnerKind) NewWorld(owner Owner, read func(kind *ChildKind) (named Obje
 // it does not ask for any more is deleted, the last kind first.
 func (w *World) Steps() iter.Seq2[*Child, Action] {
 	return func(yield func(*Child, Action) bool) {
-		seen, blocked, failed := Seen{}, false, false
+		seen, blocked, complete := Seen{}, false, true
 		for _, kind := range w.kind.Children {
 			child := w.decide(kind, seen)
 			if !blocked && !yield(child, child.Action) {
 				return
 			}
-			blocked, failed = blocked || child.Blocks && !child.IsAsAsked(), failed || child.Failure != nil
+			blocked, complete = blocked || child.Blocks && !child.IsAsAsked(), complete && child.isThere()
 		}
-		if blocked || failed {
+		if blocked || !complete {
 			return
 		}
 		for _, child := range slices.Backward(w.Children) {

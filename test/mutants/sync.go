@@ -33,7 +33,7 @@ var Sync = []Mutant{
 		From: "return *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind))",
 		To:   "ref := *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind)); ref.BlockOwnerDeletion = nil; return ref"},
 	{Name: "other names' children are obsolete while the new one is refused", File: "internal/plan/world.go",
-		From: "if blocked || failed {", To: "if blocked {"},
+		From: "if blocked || !complete {", To: "if blocked {"},
 	{Name: "a child is deleted without a look whether its successor is there", File: "writes.go",
 		From: "if !child.OwnerKind.IsControlledBy(wanted, s.owner) || plan.IsTerminating(wanted) {", To: "if _ = wanted; false {"},
 	{Name: "the Foo is not read before a child is deleted", File: "writes.go",
