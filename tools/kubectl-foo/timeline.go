@@ -20,8 +20,9 @@ import (
 const timelineHelp = `Draw what an API server's audit log has about a Foo: a lane for each actor, a mark for each write to the Foo and to what
 it owns, and arrows from cause to effect.
 
-The command reads files only. It needs no request and no response bodies, but the log must have the level Metadata or
-more for Foos and for what they own.`
+The command reads files only. The log must have the level Metadata or more for Foos and for what they own. In a log
+with bodies, owner references say what a Foo owns; in one without, an object is its owner's if the name begins with that
+of the owner.`
 
 func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	log, output := &timeline.Log{}, report.FormatText

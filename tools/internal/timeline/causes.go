@@ -24,7 +24,6 @@ func (o owners) findCauses(entries []*Entry) {
 			if of := deleted[o.owner(e)]; of != nil && e.Deletes() && (e.Cause == nil || of.Received.After(e.Cause.Received)) {
 				e.Cause = of
 			}
-			e.Guessed = e.Guessed && e.Cause != nil
 		}
 		if e.OK() && e.Deletes() {
 			deleted[e.object] = e

@@ -11,17 +11,13 @@ import (
 
 const none = -1
 
-// causesIn returns the index of each entry's cause. It adds 100 if the cause is guessed.
+// causesIn returns the index of each entry's cause.
 func causesIn(log *Log) []int {
 	entries := log.ordered()
 	ownersOf(entries).findCauses(entries)
 	var got []int
 	for _, e := range entries {
-		cause := slices.Index(entries, e.Cause)
-		if e.Guessed {
-			cause += 100
-		}
-		got = append(got, cause)
+		got = append(got, slices.Index(entries, e.Cause))
 	}
 	return got
 }
@@ -90,10 +86,6 @@ func TestCauses(t *testing.T) {
 			"9 web-controller create deployments/web 403",
 			"12 deployment-controller create replicasets/web-1",
 		}, []int{none, 0, 0, none}},
-		"a refused create without a name": {[]string{
-			"0 deployment-controller update replicasets/web-1",
-			"5 replicaset-controller create pods/ 403",
-		}, []int{none, 100}},
 		"names with the same prefix": {[]string{
 			"0 alice create foos/web",
 			"10 bob create foos/web-2",
@@ -102,29 +94,6 @@ func TestCauses(t *testing.T) {
 			"40 deployment-controller create replicasets/web-2-1",
 			"50 deployment-controller create replicasets/web-1",
 		}, []int{none, none, 0, 1, 3, 2}},
-		"names without the owner's": {[]string{
-			"0 alice create foos/a",
-			"1 alice create foos/b",
-			"10 web-controller create deployments/one",
-			"15 other create deployments/other",
-			"20 web-controller create deployments/two",
-			"30 deployment-controller update deployments.status/one",
-			"40 web-controller update foos.status/a",
-			"50 alice patch foos/a",
-			"60 web-controller create deployments/renamed",
-		}, []int{none, none, 100, none, 101, 2, 5, none, 107}},
-		"a new Foo rather than one that is changed": {[]string{
-			"0 alice patch foos/old",
-			"10 alice create foos/new",
-			"20 web-controller create deployments/one",
-			"30 web-controller update foos.status/new",
-		}, []int{none, none, 101, 1}},
-		"too late to guess": {[]string{
-			"0 alice create foos/a", "4000 web-controller update foos.status/a", "5001 web-controller create deployments/one",
-		}, []int{none, 0, none}},
-		"no guess in another namespace": {[]string{
-			"0 alice create foos/b:a", "10 web-controller create deployments/one", "20 web-controller update foos.status/b:a",
-		}, []int{none, none, 0}},
 		"Pods that were there before": {[]string{
 			"0 kubelet patch pods.status/old",
 			"1 replicaset-controller create pods/b:",

@@ -7,7 +7,6 @@ package timeline
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +44,7 @@ var makers = map[schema.GroupResource][]schema.GroupResource{
 type owners map[key]key
 
 // ownersOf finds the owner of each object: by the owner reference if the log has it,
-// otherwise by its name, which begins with the owner's, or else by the time of its creation.
+// otherwise by its name, which begins with the owner's.
 func ownersOf(entries []*Entry) owners {
 	nameThePods(entries)
 	o := owners{}
@@ -65,7 +64,6 @@ func ownersOf(entries []*Entry) owners {
 			o[object] = owner
 		}
 	}
-	o.guess(entries)
 	return o
 }
 
@@ -146,62 +144,4 @@ func nameOwner(child key, known sets.Set[key]) key {
 		}
 	}
 	return key{}
-}
-
-// guessable is the longest time between a write to an owner and the creation of an object,
-// if only the time connects them.
-const guessable = 5 * time.Second
-
-// guess finds the owners of objects that have neither an owner reference in the log nor the
-// name of one. Only the controllers of Foos create what Foos own.
-func (o owners) guess(entries []*Entry) {
-	controllers := sets.New[audit.Actor]()
-	for _, e := range entries {
-		if e.object.GroupResource == foos && e.Subresource == "status" {
-			controllers.Insert(e.actor)
-		}
-	}
-	for i, e := range entries {
-		if !e.Creates() || e.acts || o.owner(e) != (key{}) {
-			continue
-		}
-		resources := makers[e.object.GroupResource]
-		if controllers.Has(e.actor) {
-			resources = append(slices.Clone(resources), foos)
-		}
-		if len(resources) == 0 {
-			continue
-		}
-		if owner := o.guessOwner(e, entries[:i], resources); owner != (key{}) {
-			e.owner, e.Guessed = owner, true
-			if e.Name != "" {
-				o[e.object] = owner
-			}
-		}
-	}
-}
-
-// guessOwner returns the owner of an object that is created: the first object of one of the
-// resources that was created shortly before and owns none of the kind yet, or else the one
-// that was written last.
-func (o owners) guessOwner(e *Entry, earlier []*Entry, resources []schema.GroupResource) (owner key) {
-	taken := sets.New[key]()
-	for object, of := range o {
-		if object.GroupResource == e.object.GroupResource {
-			taken.Insert(of)
-		}
-	}
-	for _, before := range slices.Backward(earlier) {
-		if e.Received.Sub(before.Received) > guessable {
-			break
-		}
-		wrote := before.OK() && !before.Deletes() && before.Subresource != "status"
-		if !wrote || before.Namespace != e.Namespace || !slices.Contains(resources, before.object.GroupResource) {
-			continue
-		}
-		if owner == (key{}) || before.Creates() && !taken.Has(before.object) {
-			owner = before.object
-		}
-	}
-	return owner
 }

@@ -30,16 +30,11 @@ func (t *Timeline) WriteText(w io.Writer) error {
 
 // After describes the cause of an entry, or returns "".
 func (e *Entry) After() string {
-	switch {
-	case e.Cause == nil:
+	if e.Cause == nil {
 		return ""
-	case e.Guessed:
-		return e.Cause.words() + " (guessed)"
 	}
-	return e.Cause.words()
+	return fmt.Sprintf("%s %s by %s", e.Cause.Verb, e.Cause.Object, e.Cause.Actor)
 }
-
-func (e *Entry) words() string { return fmt.Sprintf("%s %s by %s", e.Verb, e.Object, e.Actor) }
 
 // WriteSVG writes a self-contained picture, without scripts and fonts. It follows the
 // reader's preference for a dark or a light background.

@@ -17,47 +17,6 @@ import (
 	"example.com/sample-controller/test/audit"
 )
 
-// TestEachWriteHasARow checks that rows and panels do not overlap, that each actor has a lane,
-// and that an arrow leads to each write from its cause.
-func TestEachWriteHasARow(t *testing.T) {
-	timeline := lifeOfAFoo(t)
-	picture := timeline.picture()
-	places, lanes := map[*Entry]Place{}, map[int]string{}
-	rows, arrows, y := 0, 0, panelsTop
-	for _, panel := range picture.Drawn {
-		if panel.Y < y || panel.Y+panel.Height > picture.End {
-			t.Errorf("%s is at %d, not below %d and above %d", panel.Title, panel.Y, y, picture.End)
-		}
-		y = panel.Y + panel.Height
-		last := titleSpace
-		for _, r := range panel.Rows {
-			rows++
-			places[r.Entry] = r.Place
-			if r.Place.Y < last || r.Place.Y+rowHeight/2 > panel.Height || r.More > 0 {
-				t.Errorf("%s %s of %d more is at %d", r.Verb, r.Object, r.More, r.Place.Y)
-			}
-			last = r.Place.Y + rowHeight
-			lane := (r.Place.X - lanesLeft) / widestLane
-			if actor, ok := lanes[lane]; ok && actor != r.Actor {
-				t.Errorf("%s and %s share a lane", r.Actor, actor)
-			}
-			lanes[lane] = r.Actor
-			if r.Cause == nil {
-				continue
-			}
-			arrows++
-			begin := fmt.Sprintf("M%d %dC", places[r.Cause].X, places[r.Cause].Y)
-			end := fmt.Sprint(" ", r.Place.Y)
-			if r.From != places[r.Cause] || !strings.HasPrefix(r.Arrow, begin) || !strings.HasSuffix(r.Arrow, end) {
-				t.Errorf("the arrow from %v to %v is %q", r.From, r.Place, r.Arrow)
-			}
-		}
-	}
-	if rows != len(entriesOf(timeline)) || arrows != rows-len(timeline.Panels) || len(lanes) != 7 {
-		t.Errorf("%d rows and %d arrows in %d lanes", rows, arrows, len(lanes))
-	}
-}
-
 func TestSimilarWritesShareRows(t *testing.T) {
 	log := logOf("0 alice create foos/web", "1 x create deployments/web", "2 x create replicasets/web-1")
 	for i := range 500 {

@@ -80,10 +80,8 @@ type Entry struct {
 	// "foos/status web". Result is what it wrote in a few words, or why it was refused.
 	Actor, Object, Result string
 
-	// Cause is the write from which this one followed, or nil. It is guessed if only the
-	// times and the kinds of the objects suggest it.
-	Cause   *Entry
-	Guessed bool
+	// Cause is the write from which this one followed, or nil.
+	Cause *Entry
 
 	actor audit.Actor
 	// acts is true if the actor is a person, whose writes have no cause in the log.

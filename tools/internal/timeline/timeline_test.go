@@ -7,6 +7,7 @@ package timeline
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -20,33 +21,27 @@ import (
 )
 
 // TestTheLifeOfAFoo reads a recorded log, at level Metadata, of a Foo that is created, scaled
-// to 3, and deleted.
+// to 3, and deleted. Look at the picture before you replace it: each write has a row and a
+// mark in its actor's lane, and an arrow leads to it from its cause.
 func TestTheLifeOfAFoo(t *testing.T) {
-	want, err := os.ReadFile("testdata/life.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	timeline := lifeOfAFoo(t)
-	var got strings.Builder
-	if err := timeline.WriteText(&got); err != nil {
-		t.Fatal(err)
-	}
-	// The width of a column depends on the names.
-	if !slices.Equal(strings.Fields(got.String()), strings.Fields(string(want))) {
-		t.Errorf("got\n%s", got.String())
-	}
-	if timeline.Others != 47 {
-		t.Errorf("%d other writes", timeline.Others)
-	}
-}
-
-func lifeOfAFoo(t *testing.T) *Timeline {
-	t.Helper()
 	var log Log
 	if err := audit.ReadFile("testdata/life.log", nil, log.Add, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	return of(t, &log, "", "")
+	timeline := of(t, &log, "", "")
+	for path, write := range map[string]func(io.Writer) error{"testdata/life.txt": timeline.WriteText, "testdata/life.svg": timeline.WriteSVG} {
+		want, err := os.ReadFile(path)
+		var got strings.Builder
+		if err := errors.Join(err, write(&got)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(strings.Fields(got.String()), strings.Fields(string(want))) {
+			t.Errorf("%s is not\n%s", path, got.String())
+		}
+	}
+	if timeline.Others != 47 {
+		t.Errorf("%d other writes", timeline.Others)
+	}
 }
 
 func of(t *testing.T, log *Log, namespace, foo string) *Timeline {
