@@ -7,12 +7,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 )
 
 // act is something that the demo does as a user would.
@@ -60,7 +59,8 @@ func (d *demo) perform(forever context.Context, a act) error {
 	}
 	reached := make(chan error, 1)
 	go func() {
-		reached <- d.quietly(ctx, append([]string{"wait", "--timeout=" + stepTimeout.String()}, a.until...)...)
+		_, err := d.quietly(ctx, append([]string{"wait", "--timeout=" + stepTimeout.String()}, a.until...)...)
+		reached <- err
 	}()
 	if err := d.follow(ctx, reached); err != nil {
 		return err
@@ -69,51 +69,26 @@ func (d *demo) perform(forever context.Context, a act) error {
 	return nil
 }
 
-// awaitCollector waits until the garbage collector watches Foos. It discovers new kinds
-// every 30 s. If a Foo is deleted before that, it deletes the dependents only much later.
+// foosWatches matches the API server's metric of the watches of Foos.
+var foosWatches = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{.*resource="foos".*verb="WATCH".*\} (\d+)$`)
+
+// awaitCollector waits until the garbage collector watches Foos, as the controller does. It
+// discovers new kinds every 30 s. If a Foo is deleted before that, it deletes the dependents
+// only much later.
 func (d *demo) awaitCollector(forever context.Context) error {
 	ctx, cancel := d.limited(forever)
 	defer cancel()
-	said := false
-	err := wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		watched, err := collectorWatches(ctx, d.client)
-		if err == nil && !watched && !said {
-			fmt.Fprintln(d.out, "Waiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
-			said = true
-		}
-		return watched, err
+	fmt.Fprintln(d.out, "Waiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
+	return wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		metrics, err := d.quietly(ctx, "get", "--raw=/metrics")
+		return countWatches(metrics) > 1, err
 	})
-	if ctx.Err() != nil {
-		return fmt.Errorf("waiting for the garbage collector's watch of Foos: %w", context.Cause(ctx))
-	}
-	return err
 }
 
-// ownWatches is the number of watches of Foos without the garbage collector's: only the
-// controller watches them.
-const ownWatches = 1
-
-func collectorWatches(ctx context.Context, client kubernetes.Interface) (bool, error) {
-	metrics, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return false, fmt.Errorf("asking the API server who watches Foos: %w", err)
-	}
-	watches, err := countWatches(metrics, "foos")
-	return watches > ownWatches, err
-}
-
-// countWatches returns the number of watches of a resource in the API server's metrics.
-func countWatches(metrics []byte, resource string) (watches int, err error) {
-	for line := range strings.Lines(string(metrics)) {
-		if !strings.HasPrefix(line, "apiserver_longrunning_requests{") || !strings.Contains(line, `,verb="WATCH"`) ||
-			!strings.Contains(line, `,resource="`+resource+`"`) {
-			continue
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndex(line, "}")+1:]))
-		if err != nil {
-			return 0, fmt.Errorf("reading the API server's metrics: %w", err)
-		}
+func countWatches(metrics string) (watches int) {
+	for _, match := range foosWatches.FindAllStringSubmatch(metrics, -1) {
+		n, _ := strconv.Atoi(match[1]) // it has digits only
 		watches += n
 	}
-	return watches, nil
+	return watches
 }

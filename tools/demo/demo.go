@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One run of the demo: the cluster, the controller, the acts, and the page at the end.
+// One run of the demo: the controller, the page, the acts, and the picture at the end.
 
 package main
 
@@ -11,17 +11,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/test/testcluster"
@@ -50,10 +45,9 @@ type demo struct {
 
 	controller *testcluster.Program
 	// page is the process of the page, or nil.
-	page   *testcluster.Process
-	audit  audit.Log
-	log    timeline.Log
-	client kubernetes.Interface
+	page  *testcluster.Process
+	audit audit.Log
+	log   timeline.Log
 
 	// latest is when the log grew last, and unprinted is true if nothing was printed since.
 	latest    time.Time
@@ -63,37 +57,6 @@ type demo struct {
 	printed sets.Set[int]
 	panel   int
 	lasted  time.Duration
-}
-
-// runInCluster runs the demo in a cluster that devcluster has started for it, until a
-// signal or, with -exit, the end of the last act.
-func runInCluster(opts *options, dataDir string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	d := &demo{
-		options:    opts,
-		out:        os.Stdout,
-		kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar),
-		dataDir:    dataDir,
-		audit:      audit.Log{Path: filepath.Join(dataDir, "audit.log")},
-		printed:    sets.New[int](),
-	}
-	err := d.run(ctx)
-	d.stopPage()
-	if d.controller != nil {
-		d.controller.Stop(stopGrace)
-	}
-	if ctx.Err() == nil {
-		return err
-	}
-	if d.exit {
-		return errors.New("stopped before the last step")
-	}
-	if err := d.draw(); err != nil && len(d.printed) > 0 {
-		fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
-	}
-	fmt.Fprintln(d.out, "\nStopping the controller and the cluster")
-	return nil
 }
 
 func (d *demo) run(ctx context.Context) error {
@@ -117,20 +80,10 @@ func (d *demo) run(ctx context.Context) error {
 func (d *demo) begin(forever context.Context) error {
 	ctx, cancel := d.limited(forever)
 	defer cancel()
-	config, err := testcluster.LoadConfig(d.kubeconfig)
-	if err != nil {
+	var err error
+	if d.log.You, err = d.quietly(ctx, "auth", "whoami", "-o=jsonpath={.status.userInfo.username}"); err != nil {
 		return err
 	}
-	if d.client, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	reviews := d.client.AuthenticationV1().SelfSubjectReviews()
-	review, err := reviews.Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("asking the cluster who we are: %w", err)
-	}
-	d.log.You = review.Status.UserInfo.Username
-	fmt.Fprintln(d.out)
 	for _, args := range [][]string{
 		{"apply", "-f", crdPath},
 		{"apply", "-k", permissionsPath},
@@ -147,6 +100,16 @@ func (d *demo) begin(forever context.Context) error {
 	return nil
 }
 
+// stop stops the page, if there is one, and the controller.
+func (d *demo) stop() {
+	if d.page != nil {
+		d.page.Stop(stopGrace)
+	}
+	if d.controller != nil {
+		d.controller.Stop(stopGrace)
+	}
+}
+
 // limited returns a context with the timeout of a step.
 func (d *demo) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("not done within %v", stepTimeout))
@@ -157,9 +120,16 @@ func (d *demo) startController(ctx context.Context) error {
 	// devcluster created both folders, and removes them with the cluster.
 	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
 	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
-	account := testcluster.ServiceAccount
-	err := testcluster.WriteTokenKubeconfig(ctx, d.client, d.kubeconfig, kubeconfig, account, account)
+	config, err := testcluster.LoadConfig(d.kubeconfig)
 	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	account := testcluster.ServiceAccount
+	if err := testcluster.WriteTokenKubeconfig(ctx, client, d.kubeconfig, kubeconfig, account, account); err != nil {
 		return err
 	}
 	// By its Lease, the page knows that the controller is running.
@@ -175,16 +145,39 @@ func (d *demo) startController(ctx context.Context) error {
 // output only if the command fails.
 func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	fmt.Fprintln(d.out, "$ kubectl "+strings.Join(args, " "))
-	return d.quietly(ctx, args...)
+	_, err := d.quietly(ctx, args...)
+	return err
 }
 
-// quietly is kubectl without the command.
-func (d *demo) quietly(ctx context.Context, args ...string) error {
-	_, err := testcluster.Kubectl(ctx, devclusterPath, d.kubeconfig, args...)
+// quietly is kubectl without the command. It returns kubectl's output.
+func (d *demo) quietly(ctx context.Context, args ...string) (string, error) {
+	out, err := testcluster.Kubectl(ctx, devclusterPath, d.kubeconfig, args...)
 	if ctx.Err() != nil {
-		return fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), context.Cause(ctx))
+		err = fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), context.Cause(ctx))
 	}
-	return err
+	return out, err
+}
+
+// startPage starts a page that shows Foos live, and prints its address, unless the demo
+// ends by itself. Without the plugin or its page the demo goes on.
+func (d *demo) startPage(ctx context.Context) {
+	if _, err := os.Stat(pluginPath); err != nil || d.exit {
+		return
+	}
+	var output testcluster.Log
+	// Without a context, as the controller: Ctrl-C ends it in order.
+	command := exec.Command(pluginPath, "ui", "--all-namespaces", "--kubeconfig", d.kubeconfig, "--audit", d.audit.Path, "--you", d.log.You)
+	command.Stdout, command.Stderr = &output, &output
+	page, err := testcluster.StartProcess(command)
+	if err == nil {
+		d.page = page
+		err = output.Await(ctx, page, "http://", 1)
+	}
+	if err != nil {
+		fmt.Fprintf(d.out, "No page: %v\n%s\n", err, output.String())
+		return
+	}
+	fmt.Fprintf(d.out, "\nTo see it live in a browser, why and with which writes, open:\n  %s\n\n", strings.TrimSpace(output.String()))
 }
 
 // draw draws the writes of Foos in the audit log so far, and prints where the picture is.
@@ -209,7 +202,9 @@ func (d *demo) draw() error {
 
 // The files that the demo needs, relative to the root of the checkout.
 const (
-	devclusterPath  = "bin/devcluster"
+	devclusterPath = "bin/devcluster"
+	// pluginPath is the kubectl plugin, which may be missing.
+	pluginPath      = "bin/kubectl-foo"
 	controllerPath  = "bin/sample-controller"
 	crdPath         = "artifacts/crd"
 	permissionsPath = "artifacts/deploy/permissions"

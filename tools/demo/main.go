@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows how a Foo becomes a Pod. It starts a development cluster
-// (bin/devcluster), runs the controller in it (bin/sample-controller), applies the
-// example Foo, and prints each change that follows: when, by whom, and what. With -exit
-// it then scales the Foo and deletes it. At the end it draws the audit log. make demo
-// runs it in the root of the checkout.
+// Command demo shows how a Foo becomes a Pod. It runs the controller
+// (bin/sample-controller) in the development cluster of KUBECONFIG, applies the example
+// Foo, and prints each change that follows: when, by whom, and what. With -exit it then
+// scales the Foo and deletes it. At the end it draws the audit log. make demo runs it in
+// the root of the checkout, in a cluster of its own.
 //
 // It reads the API server's audit log, which contains the bodies of requests and
 // responses, and prints the entries that tools/internal/timeline makes of them.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 
-	"example.com/sample-controller/internal/plan"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/test/audit"
 )
 
 // options are the command's flags.
@@ -29,76 +32,46 @@ type options struct {
 	picture string
 }
 
-func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
-		os.Exit(1)
-	}
-}
-
-// inClusterCommand is the first argument of the program in a cluster; the second is the
-// data folder.
-const inClusterCommand = "in-cluster"
-
-// run runs the program as the user starts it, or as devcluster starts it in the cluster.
-func run(args []string) error {
-	dataDir, given := "", args
-	if len(args) > 1 && args[0] == inClusterCommand {
-		dataDir, given = args[1], args[2:]
-	}
-	var opts options
-	flags := flag.NewFlagSet("demo", flag.ExitOnError) // before a cluster starts
-	flags.BoolVar(&opts.exit, "exit", false, "Also scale and delete the Foo, then exit instead of running until Ctrl-C.")
-	flags.StringVar(&opts.picture, "picture", "_output/timeline.svg", "The `file` for the picture of the timeline, as SVG.")
-	_ = flags.Parse(given) // It exits at an error.
-	switch {
-	case flags.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q: this command takes flags only", flags.Arg(0))
-	case dataDir != "":
-		return runInCluster(&opts, dataDir)
-	}
-	return becomeCluster(args)
-}
-
 const caption = `A Foo becomes a Pod on a Kubernetes control plane of your own: etcd, kube-apiserver,
 kube-controller-manager and kube-scheduler are the real ones. KWOK plays the kubelet of its
 node: Pods become Ready, but no image is pulled and nothing is executed.
 
 `
 
-// becomeCluster replaces this process with devcluster, which starts a cluster, runs this
-// program in it, and ends both together: if either exits, for whatever reason, no process
-// is left and the data is removed.
-func becomeCluster(args []string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("finding the path of this program: %w", err)
+func main() {
+	var opts options
+	flag.BoolVar(&opts.exit, "exit", false, "Also scale and delete the Foo, then exit instead of running until Ctrl-C.")
+	flag.StringVar(&opts.picture, "picture", "_output/timeline.svg", "The `file` for the picture of the timeline, as SVG.")
+	flag.Parse()
+	if err := runInCluster(&opts, os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
+		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
+		os.Exit(1)
 	}
-	devcluster, err := filepath.Abs(devclusterPath)
-	if err != nil {
-		return err
-	}
-	dataDir, err := os.MkdirTemp("", "foo-demo-")
-	if err != nil {
-		return err
-	}
-	fmt.Print(caption)
-	err = syscall.Exec(devcluster, clusterCommand(devcluster, self, dataDir, args), os.Environ())
-	err = errors.Join(err, os.Remove(dataDir))
-	return fmt.Errorf("running %s: %w: run make demo in the root of the checkout", devcluster, err)
 }
 
-// clusterCommand returns the command line that runs this program in a cluster, with the
-// same flags. The audit log has the bodies of writes to Foos, to what they own, and to what
-// Deployments own.
-func clusterCommand(devcluster, self, dataDir string, args []string) []string {
-	bodies := []string{"replicasets.apps", "pods"}
-	for _, kind := range plan.Kinds("") {
-		bodies = append(bodies, kind.Resource.GroupResource().String())
-		for _, child := range kind.Children {
-			bodies = append(bodies, child.Resource.GroupResource().String())
-		}
+// runInCluster runs the demo in a development cluster, whose kubeconfig is in its data
+// folder, until a signal or, with -exit, the end of the last act.
+func runInCluster(opts *options, kubeconfig string) error {
+	dataDir := filepath.Dir(kubeconfig)
+	log := filepath.Join(dataDir, "audit.log")
+	if _, err := os.Stat(log); err != nil || flag.NArg() > 0 {
+		return errors.New("this command takes flags only, and runs in a development cluster: run make demo in the root of the checkout")
 	}
-	cluster := []string{devcluster, "run", "-data-dir", dataDir, "-audit-bodies", strings.Join(bodies, ",")}
-	return slices.Concat(cluster, []string{"--", self, inClusterCommand, dataDir}, args)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	fmt.Print(caption)
+	d := &demo{options: opts, out: os.Stdout, kubeconfig: kubeconfig, dataDir: dataDir, audit: audit.Log{Path: log}, printed: sets.New[int]()}
+	err := d.run(ctx)
+	d.stop()
+	switch {
+	case ctx.Err() == nil:
+		return err
+	case d.exit:
+		return errors.New("stopped before the last step")
+	}
+	if err := d.draw(); err != nil && len(d.printed) > 0 {
+		fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
+	}
+	fmt.Fprintln(d.out, "\nStopping the controller and the cluster")
+	return nil
 }

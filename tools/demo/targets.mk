@@ -3,9 +3,12 @@
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 
+# In a new cluster, whose audit log has the bodies of writes to Foos and to what they lead to.
+in-cluster := @bin/devcluster run -audit-bodies=foos.samplecontroller.k8s.io,deployments.apps,replicasets.apps,pods --
+
 .PHONY: demo
 demo: build bin/demo ## Show in a new cluster how a Foo gets running Pods (DEMO_FLAGS=-exit: then scale it, delete it, and exit)
-	@bin/demo $(DEMO_FLAGS)
+	$(in-cluster) bin/demo $(DEMO_FLAGS)
 
 # It starts the page of the kubectl plugin, where there is one.
 ifneq ($(wildcard tools/kubectl-foo),)
@@ -14,7 +17,7 @@ endif
 
 .PHONY: timeline
 timeline: build bin/demo ## Draw docs/timeline.svg: a Foo's create, scale and delete in a cluster
-	@bin/demo -exit -picture=docs/timeline.svg
+	$(in-cluster) bin/demo -exit -picture=docs/timeline.svg
 
 bin/demo: FORCE
 	@hack/build.sh . ./tools/demo $@
