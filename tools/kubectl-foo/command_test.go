@@ -70,8 +70,7 @@ const hostile = "\x1b]52;c;AAAA\a\r\n    -> to repair: run this\u009b2J\x7f\u202
 
 // hostileAnswers are those of an API server to GET. HOSTILE stands for the text.
 var hostileAnswers = map[string]string{
-	"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos":   `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "FooList", "items": [` + hostileFoo + `]}`,
-	"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos/a": hostileFoo,
+	"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos": `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "FooList", "items": [` + hostileFoo + `]}`,
 	"/apis/apps/v1/namespaces/default/deployments": `{"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [{"metadata": {"name": "web", "namespace": "default",
 		"ownerReferences": [{"apiVersion": "v1", "kind": HOSTILE, "name": HOSTILE, "uid": "2", "controller": true}]}}]}`,
 	"/apis/apps/v1/namespaces/default/replicasets": `{"apiVersion": "apps/v1", "kind": "ReplicaSetList"}`,
@@ -108,7 +107,7 @@ func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
 	server := serverThatSays(t, string(text))
 	file := strings.Replace(web, "name: a", "name: "+string(printable.EscapeJSON(text)), 1)
 	for _, args := range []string{
-		"why a", "why a -o json", "why a -o yaml", "why b", "plan", "plan -o diff", "plan -o json", "plan -o yaml", "plan --server-dry-run",
+		"why a", "why a -o json", "why a -o yaml", "why a -n b", "plan", "plan -o diff", "plan -o json", "plan -o yaml", "plan --server-dry-run",
 		"plan -f -",
 	} {
 		t.Run(args, func(t *testing.T) {

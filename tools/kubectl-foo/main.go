@@ -88,7 +88,7 @@ func completeNames(config *genericclioptions.ConfigFlags) cobra.CompletionFunc {
 		var names []string
 		kinds := kindsWith("")
 		for _, kind := range kinds {
-			owners, err := c.ListOwners(command.Context(), kind)
+			owners, err := c.ListOwners(command.Context(), kind, "")
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveError
 			}

@@ -93,13 +93,13 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	world, err := c.World(ctx, false, kinds...)
+	world, err := c.Find(ctx, kinds.Children())
 	if err != nil {
 		return err
 	}
 	now, plans := metav1.Now(), make([]*report.Plan, len(targets))
 	for i, target := range targets {
-		if plans[i], err = report.NewPlan(preview.Of(target.kind, target.owner, world, now)); err != nil {
+		if plans[i], err = report.NewPlan(preview.Of(target.kind, target.owner, world.World, now)); err != nil {
 			return err
 		}
 		if o.serverDryRun {
@@ -128,7 +128,7 @@ type target struct {
 func (o *planOptions) targets(ctx context.Context, c *cluster.Cluster, kinds cluster.Kinds, names []string) ([]target, error) {
 	var stored []target
 	for _, kind := range kinds {
-		owners, err := c.ListOwners(ctx, kind)
+		owners, err := c.ListOwners(ctx, kind, "")
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -29,7 +28,7 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 	var controller controllerFlags
 	var allNamespaces bool
 	var port uint16
-	options := ui.Options{Now: time.Now}
+	var options ui.Options
 	command := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve a page that shows Foos live",

@@ -77,13 +77,15 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 		return nil, err
 	}
 	s := &explain.Subject{Kind: kind, Now: time.Now(), LeaseName: controller.leaseNamespace + "/" + controller.leaseName}
-	if s.Owner, err = c.GetOwner(ctx, kind, name); err != nil {
+	owners, err := c.ListOwners(ctx, kind, name)
+	if err != nil {
 		return nil, err
 	}
-	if s.World, err = c.World(ctx, true, kind); err != nil {
-		return nil, err
+	if len(owners) == 0 {
+		return nil, c.NoOwner(kind, name)
 	}
-	if s.Below, err = c.Below(ctx); err != nil {
+	s.Owner = owners[0]
+	if s.Found, err = c.Find(ctx, cluster.Kinds{kind}.Explaining()); err != nil {
 		return nil, err
 	}
 	s.Lease, s.LeaseErr = c.Lease(ctx, controller.leaseNamespace, controller.leaseName)

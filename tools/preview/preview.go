@@ -8,6 +8,7 @@ package preview
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,13 +188,14 @@ func (w *World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
 	return w.byName[row.Resource][cache.ObjectName{Namespace: foo.GetNamespace(), Name: row.Name(foo)}]
 }
 
-// ControlledBy returns the objects of a row that a Foo controls.
+// ControlledBy returns the objects of a row that a Foo controls, in the order of their names.
 func (w *World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object {
-	var controlled []plan.Object
-	for _, object := range w.byController[row.Resource][foo.GetUID()] {
-		if row.OwnerKind.IsControlledBy(object, foo) {
-			controlled = append(controlled, object)
-		}
-	}
-	return controlled
+	return slices.DeleteFunc(w.Below(row.Resource, foo.GetUID()), func(object plan.Object) bool { return !row.OwnerKind.IsControlledBy(object, foo) })
+}
+
+// Below returns the objects of a resource whose controller has a UID, in the order of their names.
+func (w *World) Below(resource schema.GroupVersionResource, controller types.UID) []plan.Object {
+	return slices.SortedFunc(slices.Values(w.byController[resource][controller]), func(a, b plan.Object) int {
+		return strings.Compare(a.GetName(), b.GetName())
+	})
 }

@@ -40,7 +40,7 @@ var worlds = map[string]struct {
 		ns.patchDeployment(`{"metadata":{"labels":{"of":"others"}},"spec":{"minReadySeconds":1}}`)
 	}, nil},
 	"paused": {namespace.withReadyFoo, func(ns namespace) {
-		ns.patchDeployment(`{"spec":{"paused":true,"template":{"metadata":{"annotations":{"of":"others"}}}}}`)
+		ns.patchDeployment(paused)
 		ns.kubectl("wait", "deployment/web", "--for=jsonpath={.status.observedGeneration}=2")
 	}, []string{"status"}},
 	"renamed": {namespace.withReadyFoo, func(ns namespace) { ns.patchFoo(`{"spec":{"deploymentName":"new"}}`) },

@@ -16,6 +16,9 @@ import (
 const broken = `{"status":{"containerStatuses":[{"name":"nginx","image":"nginx:latest","imageID":"","ready":false,"restartCount":0,
 	"state":{"waiting":{"reason":"ImagePullBackOff","message":"Back-off pulling image"}}}]}}`
 
+// paused pauses a Deployment that has something to roll out.
+const paused = `{"spec":{"paused":true,"template":{"metadata":{"annotations":{"of":"others"}}}}}`
+
 // troubles are states of the cluster, and parts of what why says of them.
 var troubles = map[string]struct {
 	// cause makes a Foo "a" have the trouble, with a controller that runs.
@@ -39,7 +42,7 @@ var troubles = map[string]struct {
 	}, []string{"not ready, DeploymentFailed", "! FailedCreate: ", "exceeded quota: q", "-> lower spec.replicas, or ask for a larger quota: kubectl describe resourcequota -n"}},
 	"paused": {func(ns namespace) {
 		ns.withReadyFoo()
-		ns.patchDeployment(`{"spec":{"paused":true,"template":{"metadata":{"annotations":{"of":"others"}}}}}`)
+		ns.patchDeployment(paused)
 	}, []string{"is paused and has something to roll out", "! it is paused", "-> to go on: kubectl rollout resume -n"}},
 	"unschedulable": {func(ns namespace) {
 		ns.withReadyFoo()

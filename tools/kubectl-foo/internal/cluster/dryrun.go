@@ -12,83 +12,65 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
-	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/tools/preview"
 )
-
-// dryRun makes the API server do all that it does with a write, except to store it.
-var dryRun = []string{metav1.DryRunAll}
 
 // DryRun sends a write as a server-side dry run. It returns the object that the API server
 // would store, or nil after a deletion, or the error that it answers.
 func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object, error) {
-	client, types, err := c.clientOf(write.Resource)
-	if err != nil {
-		return nil, err
-	}
-	request, verb := (*rest.Request)(nil), "patch"
-	options := &metav1.CreateOptions{DryRun: dryRun, FieldManager: names.Controller} // as PatchOptions
+	object := cmp.Or(write.After, write.Before)
 	switch write.Action {
 	case plan.ActionCreate:
-		verb, request = "create", client.Post().VersionedParams(options, scheme.ParameterCodec).Body(write.After)
+		return dryRun(ctx, c, (*rest.RESTClient).Post, "create", write.Resource, "", object, object)
 	case plan.ActionDelete:
-		uid := write.Before.GetUID()
-		body := &metav1.DeleteOptions{DryRun: dryRun, Preconditions: &metav1.Preconditions{UID: &uid}}
-		verb, request = "delete", client.Delete().Name(write.Name).Body(body)
-	default:
-		patchType, patch, err := write.Patch()
-		if err != nil {
-			return nil, err
-		}
-		request = client.Patch(patchType).Name(write.Name).VersionedParams(options, scheme.ParameterCodec).Body(patch)
+		body := metav1.NewPreconditionDeleteOptions(string(object.GetUID()))
+		body.DryRun = []string{metav1.DryRunAll}
+		_, err := dryRun(ctx, c, (*rest.RESTClient).Delete, "delete", write.Resource, "", object, body)
+		return nil, err
 	}
-	namespace := cmp.Or(write.Before, write.After).GetNamespace()
-	result := request.Namespace(namespace).Resource(write.Resource.Resource).Do(ctx)
-	if err := result.Error(); err != nil {
-		return nil, c.dryRunError(ctx, err, verb, write.Resource, "", namespace)
-	}
-	if write.Action == plan.ActionDelete {
-		return nil, nil //nolint:nilnil // nothing is left
-	}
-	stored, err := types.New(write.Resource.GroupVersion().WithKind(write.Kind))
+	patchType, patch, err := write.Patch()
 	if err != nil {
 		return nil, err
 	}
-	return stored.(plan.Object), result.Into(stored) //nolint:forcetypeassert // all kinds of the API are objects
+	begin := func(client *rest.RESTClient) *rest.Request { return client.Patch(patchType) }
+	return dryRun(ctx, c, begin, "patch", write.Resource, "", object, patch)
 }
 
 // DryRunStatus does the same with the status of an owner.
 func (c *Cluster) DryRunStatus(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner) error {
-	client, _, err := c.clientOf(kind.Resource)
-	if err != nil {
-		return err
-	}
-	options := &metav1.UpdateOptions{DryRun: dryRun, FieldManager: names.Controller}
-	err = client.Put().Namespace(owner.GetNamespace()).Resource(kind.Resource.Resource).Name(owner.GetName()).SubResource("status").
-		VersionedParams(options, fooscheme.ParameterCodec).Body(owner).Do(ctx).Error()
-	return c.dryRunError(ctx, err, "update", kind.Resource, "status", owner.GetNamespace())
+	_, err := dryRun(ctx, c, (*rest.RESTClient).Put, "update", kind.Resource, "status", owner, owner)
+	return err
 }
 
 // DryRunOwner does the same with an owner: it is created if it has no UID. The answer has the
 // fields that the API server sets.
 func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner) (plan.Owner, error) {
-	client, _, err := c.clientOf(kind.Resource)
-	if err != nil {
-		return nil, err
-	}
-	request, verb := client.Put().Name(owner.GetName()), "update"
 	if owner.GetUID() == "" {
-		request, verb = client.Post(), "create"
+		return dryRun(ctx, c, (*rest.RESTClient).Post, "create", kind.Resource, "", owner, owner)
 	}
-	stored := plan.CopyOf(owner)
-	err = request.Namespace(owner.GetNamespace()).Resource(kind.Resource.Resource).
-		VersionedParams(&metav1.UpdateOptions{DryRun: dryRun}, fooscheme.ParameterCodec).Body(owner).Do(ctx).Into(stored)
-	return stored, c.dryRunError(ctx, err, verb, kind.Resource, "", owner.GetNamespace())
+	return dryRun(ctx, c, (*rest.RESTClient).Put, "update", kind.Resource, "", owner, owner)
+}
+
+// dryRun sends a request about an object, and returns the object of the answer, if any.
+func dryRun[T plan.Object](ctx context.Context, c *Cluster, begin func(*rest.RESTClient) *rest.Request, verb string,
+	resource schema.GroupVersionResource, subresource string, object T, body any,
+) (stored T, err error) {
+	client, _, err := c.clientOf(resource)
+	if err != nil {
+		return stored, err
+	}
+	request := begin(client).Namespace(object.GetNamespace()).Resource(resource.Resource).SubResource(subresource)
+	if verb != "create" {
+		request = request.Name(object.GetName())
+	}
+	// It makes the API server do all that it does with a write, except to store it.
+	answer, err := request.Param("dryRun", metav1.DryRunAll).Param("fieldManager", names.Controller).Body(body).Do(ctx).Get()
+	stored, _ = answer.(T)
+	return stored, c.dryRunError(ctx, err, verb, resource, subresource, object.GetNamespace())
 }
 
 // dryRunError tells a missing permission, which says nothing about the controller's
@@ -100,7 +82,7 @@ func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resou
 	attributes := &authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: verb, Group: resource.Group, Resource: resource.Resource, Subresource: subresource,
 	}
-	review, reviewErr := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+	review, reviewErr := c.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
 	}, metav1.CreateOptions{})
 	if reviewErr != nil || review.Status.Allowed {

@@ -5,6 +5,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,8 +31,8 @@ import (
 type Subject struct {
 	Owner plan.Owner
 	Kind  *plan.OwnerKind
-	World *preview.World
-	Below *cluster.Below
+	*cluster.Found
+
 	// Lease is the controller's, which has been renewed, or LeaseErr is why there is none.
 	// LeaseName is NAMESPACE/NAME.
 	Lease     *coordinationv1.Lease
@@ -91,7 +92,7 @@ func Of(s *Subject) (*Explanation, error) {
 			s.age(lastSeen(event)), event.Type, event.InvolvedObject.Kind + " " + event.InvolvedObject.Name, event.Reason, event.Message,
 		})
 	}
-	for _, missing := range s.Below.Missing {
+	for _, missing := range s.Missing {
 		e.Missing = append(e.Missing, missing.Error())
 	}
 	return e, nil
@@ -178,12 +179,14 @@ func (s *Subject) deletion(resource string, object metav1.Object) *Finding {
 // events returns the Events about objects, the newest first.
 func (s *Subject) events(about map[types.UID]bool) []*corev1.Event {
 	var events []*corev1.Event
-	for _, event := range s.Below.Events {
+	for _, event := range s.Events {
 		if about[event.InvolvedObject.UID] {
 			events = append(events, event)
 		}
 	}
-	slices.SortStableFunc(events, func(a, b *corev1.Event) int { return lastSeen(b).Compare(lastSeen(a)) })
+	slices.SortFunc(events, func(a, b *corev1.Event) int {
+		return cmp.Or(lastSeen(b).Compare(lastSeen(a)), strings.Compare(a.Name, b.Name))
+	})
 	return events
 }
 

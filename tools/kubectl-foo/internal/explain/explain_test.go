@@ -31,7 +31,7 @@ func settled(now time.Time) (*Subject, *appsv1.Deployment) {
 	world.Add(appsv1.SchemeGroupVersion.WithResource("deployments"), deployment)
 	return &Subject{
 		Owner: footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
-		Kind:  plan.Foos(footest.DefaultImage), World: world, Below: &cluster.Below{}, Now: now, LeaseName: "ns/lease",
+		Kind:  plan.Foos(footest.DefaultImage), Found: &cluster.Found{World: world}, Now: now, LeaseName: "ns/lease",
 		Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &valid}},
 	}, deployment
 }
@@ -70,7 +70,7 @@ func TestPrint(t *testing.T) {
 			}
 		}, []string{"  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
 		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
-			s.Below.Events = []*corev1.Event{
+			s.Events = []*corev1.Event{
 				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
 				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: "another"}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
 			}

@@ -33,7 +33,7 @@ type Field struct {
 func (s *Subject) owners() ([]Owned, error) {
 	var owners []Owned
 	for _, row := range s.Kind.Children {
-		for _, child := range s.World.ControlledBy(row, s.Owner) {
+		for _, child := range s.ControlledBy(row, s.Owner) {
 			asked, err := report.FieldsOf(row.Desired(s.Owner, plan.Seen{}))
 			if err != nil {
 				return nil, err

@@ -11,11 +11,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
 
 // Node is an object of the tree below a Foo.
@@ -35,51 +35,32 @@ type Node struct {
 func (s *Subject) tree() ([]Node, map[types.UID]bool) {
 	nodes, uids := []Node{}, map[types.UID]bool{s.Owner.GetUID(): true}
 	for _, row := range s.Kind.Children {
-		for _, child := range s.World.ControlledBy(row, s.Owner) {
-			nodes = append(nodes, s.node(row.Kind, child, s.below(child.GetUID(), uids)))
-			uids[child.GetUID()] = true
+		for _, child := range s.ControlledBy(row, s.Owner) {
+			nodes = append(nodes, s.node(row.Kind, child, uids))
 		}
 	}
 	return nodes, uids
 }
 
-func (s *Subject) node(kind string, object plan.Object, below []Node) Node {
-	waits := waitsOf(object)
-	if finding := s.deletion(strings.ToLower(kind), object); finding != nil {
-		waits = append(waits, *finding)
-	}
-	return Node{kind, object.GetName(), stateOf(object), waits, below, object.GetCreationTimestamp().Time}
-}
-
-// below returns the ReplicaSets and Pods that an object controls, the newest first, and adds
+// node returns an object with the ReplicaSets and Pods below it, the newest first, and adds
 // their UIDs.
-func (s *Subject) below(controller types.UID, uids map[types.UID]bool) []Node {
-	var nodes []Node
-	for _, set := range s.Below.ReplicaSets {
-		if !isControlledBy(set, controller) {
-			continue
-		}
-		uids[set.UID] = true
-		below := s.below(set.UID, uids)
-		if set.Status.Replicas > 0 || ptr.Deref(set.Spec.Replicas, 1) > 0 { // an old one has no Pods, and says nothing
-			nodes = append(nodes, s.node("ReplicaSet", set, below))
+func (s *Subject) node(kind string, object plan.Object, uids map[types.UID]bool) Node {
+	uids[object.GetUID()] = true
+	node := Node{kind, object.GetName(), stateOf(object), waitsOf(object), nil, object.GetCreationTimestamp().Time}
+	if finding := s.deletion(strings.ToLower(kind), object); finding != nil {
+		node.Waits = append(node.Waits, *finding)
+	}
+	for _, resource := range []cluster.Resource{cluster.ReplicaSets, cluster.Pods} {
+		for _, below := range s.Below(resource.GroupVersionResource, object.GetUID()) {
+			drawn := s.node(resource.Kind, below, uids)
+			if set, ok := below.(*appsv1.ReplicaSet); ok && set.Status.Replicas == 0 && ptr.Deref(set.Spec.Replicas, 1) == 0 {
+				continue // an old one has no Pods, and says nothing
+			}
+			node.Below = append(node.Below, drawn)
 		}
 	}
-	for _, pod := range s.Below.Pods {
-		if isControlledBy(pod, controller) {
-			uids[pod.UID] = true
-			nodes = append(nodes, s.node("Pod", pod, nil))
-		}
-	}
-	slices.SortFunc(nodes, func(a, b Node) int {
-		return cmp.Or(b.created.Compare(a.created), strings.Compare(a.Name, b.Name))
-	})
-	return nodes
-}
-
-func isControlledBy(object metav1.Object, controller types.UID) bool {
-	ref := metav1.GetControllerOfNoCopy(object)
-	return ref != nil && ref.UID == controller
+	slices.SortStableFunc(node.Below, func(a, b Node) int { return b.created.Compare(a.created) })
+	return node
 }
 
 // stateOf returns the counts of an object.

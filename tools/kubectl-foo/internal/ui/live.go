@@ -5,29 +5,23 @@
 package ui
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"slices"
-	"strings"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/plan"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/audit"
+	"example.com/sample-controller/tools/internal/timeline"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
 	"example.com/sample-controller/tools/preview"
@@ -39,6 +33,8 @@ const (
 	leasePeriod = 5 * time.Second
 	// leaseTimeout limits a read of the Lease.
 	leaseTimeout = 4 * time.Second
+	// auditPeriod is how often the audit log is read.
+	auditPeriod = 500 * time.Millisecond
 )
 
 // Options say what the page shows.
@@ -50,121 +46,62 @@ type Options struct {
 	// Audit is the API server's audit log to follow, or "", and You the user whom its
 	// pictures call "you".
 	Audit, You string
-	// Now is the clock.
-	Now func() time.Time
 }
 
 // Live is the state of the cluster, up to date.
 type Live struct {
 	Options
 
-	resources  []*watched
-	byResource map[schema.GroupVersionResource]*watched
+	watched []*watched
+	version atomic.Uint64
 
-	changes changes
-	writes  *writes // nil without an audit log
-
-	leasePeriod time.Duration
-	mu          sync.Mutex
-	lease       *coordinationv1.Lease
-	leaseErr    error
+	mu       sync.Mutex
+	lease    *coordinationv1.Lease
+	leaseErr error
 	// lost is why the API server can't be reached since a time, or nil.
 	lost  error
 	since time.Time
+	// log has the writes of the audit log, which logErr says why it can't be read.
+	log    timeline.Log
+	logErr error
 }
-
-var (
-	eventsResource      = corev1.SchemeGroupVersion.WithResource("events")
-	podsResource        = corev1.SchemeGroupVersion.WithResource("pods")
-	replicaSetsResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
-)
 
 // NewLive returns a Live that reads nothing before Start.
 func NewLive(o Options) (*Live, error) {
-	l := &Live{Options: o, leasePeriod: leasePeriod, byResource: map[schema.GroupVersionResource]*watched{}}
-	l.changes.next = make(chan struct{})
-	owners := fooinformers.NewSharedInformerFactoryWithOptions(o.Cluster.Foo, 0, fooinformers.WithNamespace(o.Cluster.Namespace))
-	var resources []schema.GroupVersionResource
-	for _, kind := range o.Kinds {
-		informer, err := owners.ForResource(kind.Resource)
+	l := &Live{Options: o, log: timeline.Log{You: o.You}}
+	for _, resource := range append(o.Kinds.Owners(), o.Kinds.Explaining()...) {
+		w := &watched{Resource: resource}
+		informer, err := o.Cluster.Informer(resource, func(err error) { w.told(err); l.version.Add(1) })
 		if err != nil {
 			return nil, err
 		}
-		if err := l.watch(kind.Resource, informer.Informer(), false); err != nil {
-			return nil, err
-		}
-		for _, row := range kind.Children {
-			resources = append(resources, row.Resource)
-		}
+		w.SharedIndexInformer = informer
+		l.watched = append(l.watched, w)
 	}
-	kube := informers.NewSharedInformerFactoryWithOptions(o.Cluster.Kube, 0, informers.WithNamespace(o.Cluster.Namespace))
-	for i, resource := range append(resources, eventsResource, podsResource, replicaSetsResource) {
-		if l.byResource[resource] != nil {
-			continue // of a child
-		}
-		informer, err := kube.ForResource(resource)
-		if err != nil {
-			return nil, err
-		}
-		if err := l.watch(resource, informer.Informer(), i >= len(resources)); err != nil {
-			return nil, err
-		}
+	if o.Audit == "" {
+		return l, nil
 	}
-	var err error
-	if o.Audit != "" {
-		l.writes, err = newWrites(o.Audit, o.You)
-	}
+	_, err := os.Stat(o.Audit)
 	return l, err
-}
-
-// watch adds a resource. Without an optional one, parts are missing; without another, there
-// is nothing to show.
-func (l *Live) watch(resource schema.GroupVersionResource, informer cache.SharedIndexInformer, isOptional bool) error {
-	w := &watched{SharedIndexInformer: informer, resource: resource.GroupResource(), isOptional: isOptional}
-	l.resources, l.byResource[resource] = append(l.resources, w), w
-	tell := l.changes.tell
-	handling := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if w.failed(err) {
-			tell()
-		}
-	})
-	_, watching := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
-	})
-	if isOptional {
-		return errors.Join(handling, watching, informer.SetTransform(withoutManagedFields))
-	}
-	return errors.Join(handling, watching)
-}
-
-// withoutManagedFields saves memory where nothing shows these fields.
-func withoutManagedFields(object any) (any, error) {
-	if accessor, err := meta.Accessor(object); err == nil {
-		accessor.SetManagedFields(nil)
-	}
-	return object, nil
 }
 
 // Start reads everything, and then keeps it up to date until ctx is done.
 func (l *Live) Start(ctx context.Context) error {
-	if l.writes != nil {
-		l.writes.read()
-		go wait.UntilWithContext(ctx, func(context.Context) {
-			if l.writes.read() {
-				l.changes.tell()
-			}
-		}, auditPeriod)
+	if l.Audit != "" {
+		log := &audit.Log{Path: l.Audit}
+		l.readLog(log)
+		go wait.UntilWithContext(ctx, func(context.Context) { l.readLog(log) }, auditPeriod)
 	}
-	for _, w := range l.resources {
+	for _, w := range l.watched {
 		go w.RunWithContext(ctx)
 	}
 	l.readLease(ctx)
-	go wait.UntilWithContext(ctx, l.readLease, l.leasePeriod)
+	go wait.UntilWithContext(ctx, l.readLease, leasePeriod)
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		done := true
-		for _, w := range l.resources {
+		for _, w := range l.watched {
 			err := w.problem()
-			if err != nil && !w.isOptional {
+			if err != nil && !w.IsOptional {
 				return false, err
 			}
 			done = done && (err != nil || w.HasSynced())
@@ -173,51 +110,72 @@ func (l *Live) Start(ctx context.Context) error {
 	})
 }
 
+// readLog reads what was written to the audit log since the last call. Lines that are not
+// events are skipped, and make an error.
+func (l *Live) readLog(log *audit.Log) {
+	fresh, err := log.Next()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(fresh) > 0 || (err == nil) != (l.logErr == nil) {
+		l.version.Add(1)
+	}
+	l.logErr = err
+	for _, write := range fresh {
+		l.log.Add(write)
+	}
+}
+
 // readLease reads the Lease, and makes the page renew the ages that it shows.
 func (l *Live) readLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	lease, err := l.Cluster.Lease(ctx, l.LeaseNamespace, l.LeaseName)
+	l.setLease(l.Cluster.Lease(ctx, l.LeaseNamespace, l.LeaseName))
+}
+
+func (l *Live) setLease(lease *coordinationv1.Lease, err error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.lease, l.leaseErr = lease, err
 	if isLost := errors.As(err, new(net.Error)); !isLost {
 		l.lost = nil
 	} else if l.lost == nil {
-		l.lost, l.since = err, l.Now()
+		l.lost, l.since = err, time.Now()
 	}
-	l.mu.Unlock()
-	l.changes.tell()
+	l.version.Add(1)
+}
+
+// of returns the objects of a resource.
+func (l *Live) of(resource schema.GroupVersionResource) cache.Indexer {
+	for _, w := range l.watched {
+		if w.GroupVersionResource == resource {
+			return w.GetIndexer()
+		}
+	}
+	return nil
 }
 
 // subject returns what explains the owner that an argument means. Owner is nil if there is
 // none.
 func (l *Live) subject(namespace, argument string) *explain.Subject {
 	l.mu.Lock()
-	s := &explain.Subject{Now: l.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName}
+	s := &explain.Subject{Now: time.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName}
 	l.mu.Unlock()
 	kind, name, err := l.Kinds.Parse(argument)
 	if err != nil {
 		return s
 	}
-	object, exists, err := l.byResource[kind.Resource].GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
-	if err != nil || !exists {
+	object, _, _ := l.of(kind.Resource).GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
+	s.Kind, s.Found = kind, &cluster.Found{World: preview.NewWorld()}
+	if s.Owner, _ = object.(plan.Owner); s.Owner == nil {
 		return s
 	}
-	s.Kind, s.World = kind, preview.NewWorld()
-	s.Owner, _ = object.(plan.Owner)
-	for _, row := range kind.Children {
-		for _, child := range in[plan.Object](l.byResource[row.Resource], namespace) {
-			s.World.Add(row.Resource, child)
+	for _, w := range l.watched {
+		if err := w.problem(); w.IsOptional && err != nil {
+			s.Missing = append(s.Missing, err)
 		}
-	}
-	s.Below = &cluster.Below{
-		ReplicaSets: in[*appsv1.ReplicaSet](l.byResource[replicaSetsResource], namespace),
-		Pods:        in[*corev1.Pod](l.byResource[podsResource], namespace),
-		Events:      in[*corev1.Event](l.byResource[eventsResource], namespace),
-	}
-	for _, w := range l.resources {
-		if err := w.problem(); w.isOptional && err != nil {
-			s.Below.Missing = append(s.Below.Missing, err)
+		objects, _ := w.GetIndexer().ByIndex(cache.NamespaceIndex, namespace) // all informers have this index
+		for _, object := range objects {
+			s.Add(w.Resource, object.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
 		}
 	}
 	return s
@@ -227,101 +185,49 @@ func (l *Live) subject(namespace, argument string) *explain.Subject {
 func (l *Live) problems() []string {
 	problems := []string{}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.lost != nil { // watches are silent about that for some time
 		problems = append(problems, fmt.Sprintf("out of date: the API server does not answer since %s: %v", l.since.Format(time.DateTime), l.lost))
 	}
-	l.mu.Unlock()
-	for _, w := range l.resources {
-		if err := w.problem(); !w.isOptional && err != nil {
+	for _, w := range l.watched {
+		if err := w.problem(); !w.IsOptional && err != nil {
 			problems = append(problems, fmt.Sprintf("out of date: %v", err))
 		}
 	}
-	if w := l.writes; w != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.err != nil {
-			problems = append(problems, fmt.Sprintf("the audit log: %v", w.err))
-		}
+	if l.logErr != nil {
+		problems = append(problems, fmt.Sprintf("the audit log: %v", l.logErr))
 	}
 	return problems
-}
-
-// changes tells readers that something changed.
-type changes struct {
-	mu   sync.Mutex
-	next chan struct{}
-}
-
-// tell tells all that wait.
-func (c *changes) tell() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	close(c.next)
-	c.next = make(chan struct{})
-}
-
-// wait returns a channel that is closed after the next change.
-func (c *changes) wait() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.next
 }
 
 // watched is an informer that remembers why it can't read its resource.
 type watched struct {
 	cache.SharedIndexInformer
-
-	resource   schema.GroupResource
-	isOptional bool
+	cluster.Resource
 
 	mu sync.Mutex
-	// err is the last error, and version the resourceVersion that was read before it. A
-	// later version means that the error is over.
-	err     error
-	version string
+	// err is the last error, and seen the resourceVersion that was read before it. A
+	// later one means that the error is over.
+	err  error
+	seen string
 }
 
-// failed remembers an error, unless it is one after which the informer goes on at once.
-func (w *watched) failed(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return false
+// told remembers an error.
+func (w *watched) told(err error) {
+	if err == nil {
+		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.err, w.version = cluster.Describe(err, "list and watch", w.resource.String()), w.LastSyncResourceVersion()
-	return true
+	w.err, w.seen = err, w.LastSyncResourceVersion()
 }
 
 // problem returns why the resource can't be read at present, or nil.
 func (w *watched) problem() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil && w.LastSyncResourceVersion() == w.version {
+	if w.err != nil && w.LastSyncResourceVersion() == w.seen {
 		return w.err
 	}
 	return nil
-}
-
-// in returns the objects of a namespace in the order of their names, as a list from the
-// API server has them.
-func in[T plan.Object](w *watched, namespace string) []T {
-	objects, err := w.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return nil // all informers of factories have this index
-	}
-	return sorted[T](objects)
-}
-
-// sorted returns objects in the order of their namespaces and names.
-func sorted[T plan.Object](objects []any) []T {
-	all := make([]T, 0, len(objects))
-	for _, object := range objects {
-		if object, ok := object.(T); ok {
-			all = append(all, object)
-		}
-	}
-	slices.SortFunc(all, func(a, b T) int {
-		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
-	})
-	return all
 }

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -43,9 +44,18 @@ const (
 	writeTimeout = 20 * time.Second
 )
 
+// Content is what the page shows. Its version is another one after each change.
+type Content interface {
+	Version() uint64
+	List() any
+	Detail(foo cache.ObjectName) any
+	// WriteTimeline writes a picture, or returns why there is none.
+	WriteTimeline(w io.Writer, foo cache.ObjectName) error
+}
+
 // Server serves the page.
 type Server struct {
-	live    *Live
+	content Content
 	token   string
 	address string
 	// writeTimeout is how long a page may take to receive an answer, or an event.
@@ -55,8 +65,8 @@ type Server struct {
 }
 
 // New returns a Server for a listener's address, with a new token.
-func New(live *Live, address net.Addr) *Server {
-	return &Server{live: live, token: newToken(), address: address.String(), writeTimeout: writeTimeout}
+func New(content Content, address net.Addr) *Server {
+	return &Server{content: content, token: newToken(), address: address.String(), writeTimeout: writeTimeout}
 }
 
 // URL returns the address to open. Who knows it can see what the page shows.
@@ -99,14 +109,14 @@ func (s *Server) serveIndex(w http.ResponseWriter, _ *http.Request) {
 
 // serveTimeline serves the picture of a Foo's timeline.
 func (s *Server) serveTimeline(w http.ResponseWriter, r *http.Request) {
-	drawn := s.live.draw(nameOf(r))
-	if drawn.Problem != "" {
-		http.Error(w, drawn.Problem, http.StatusNotFound)
+	var svg bytes.Buffer
+	if err := s.content.WriteTimeline(&svg, nameOf(r)); err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Content-Type", "image/svg+xml")
 	w.Header().Set("Content-Security-Policy", imagePolicy)
-	_, _ = w.Write(drawn.svg)
+	_, _ = w.Write(svg.Bytes())
 }
 
 // nameOf returns the Foo that a request is about; its name is "" for none.
@@ -125,37 +135,31 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
-	ctx, controller, selected, sent := r.Context(), http.NewResponseController(w), nameOf(r), map[string][]byte{}
-	for {
-		changed := s.live.changes.wait() // before reading, to miss nothing
-		var out bytes.Buffer
-		out.WriteString(":\n\n") // a comment, to find out whether the page is still there
-		err := addEvent(&out, sent, "list", s.live.list())
-		if selected.Name != "" {
-			err = errors.Join(err, addEvent(&out, sent, "detail", s.live.detail(selected)))
-		}
-		err = errors.Join(err, controller.SetWriteDeadline(time.Now().Add(s.writeTimeout)))
-		if err != nil {
-			return
-		}
-		if _, err := w.Write(out.Bytes()); err != nil || controller.Flush() != nil || !pause(ctx, sendPeriod) {
-			return
+	controller, selected, sent := http.NewResponseController(w), nameOf(r), map[string][]byte{}
+	ticker := time.NewTicker(sendPeriod)
+	defer ticker.Stop()
+	for known := s.content.Version() - 1; ; {
+		if version := s.content.Version(); version != known {
+			known = version // that before reading, to miss nothing
+			var out bytes.Buffer
+			out.WriteString(":\n\n") // a comment, to find out whether the page is still there
+			err := addEvent(&out, sent, "list", s.content.List())
+			if selected.Name != "" {
+				err = errors.Join(err, addEvent(&out, sent, "detail", s.content.Detail(selected)))
+			}
+			err = errors.Join(err, controller.SetWriteDeadline(time.Now().Add(s.writeTimeout)))
+			if err != nil {
+				return
+			}
+			if _, err := w.Write(out.Bytes()); err != nil || controller.Flush() != nil {
+				return
+			}
 		}
 		select {
-		case <-ctx.Done():
+		case <-r.Context().Done():
 			return
-		case <-changed:
+		case <-ticker.C:
 		}
-	}
-}
-
-// pause waits, and reports whether ctx is not done.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

@@ -6,12 +6,12 @@ package ui
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"sync"
+	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +20,6 @@ import (
 
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
@@ -56,12 +55,28 @@ type detailView struct {
 	Error    string               `json:"error,omitempty"`
 }
 
-func (l *Live) list() *listView {
+// timelineView describes a picture; the page loads it again when its version changes.
+type timelineView struct {
+	Version int    `json:"version"` // the number of its writes
+	Text    string `json:"text"`
+	// Problem is why there is no picture, or "".
+	Problem string `json:"problem"`
+}
+
+// Version is another one after each change.
+func (l *Live) Version() uint64 { return l.version.Load() }
+
+// List returns what the page shows of all Foos.
+func (l *Live) List() any {
 	view := &listView{Namespace: l.Cluster.Namespace, Controller: l.subject("", "").Controller(), Problems: l.problems(), Items: []rowView{}}
 	for _, kind := range l.Kinds {
-		for _, owner := range sorted[plan.Owner](l.byResource[kind.Resource].GetIndexer().List()) {
-			view.Items = append(view.Items, l.row(kind, owner))
+		from := len(view.Items)
+		for _, object := range l.of(kind.Resource).List() {
+			view.Items = append(view.Items, l.row(kind, object.(plan.Owner))) //nolint:forcetypeassert // objects of the kind
 		}
+		slices.SortFunc(view.Items[from:], func(a, b rowView) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
 	}
 	return view
 }
@@ -69,7 +84,7 @@ func (l *Live) list() *listView {
 func (l *Live) row(kind *plan.OwnerKind, owner plan.Owner) rowView {
 	row := rowView{
 		Namespace: owner.GetNamespace(), Name: l.Kinds.Argument(kind, owner.GetName()),
-		Age: duration.HumanDuration(l.Now().Sub(owner.GetCreationTimestamp().Time)),
+		Age: duration.HumanDuration(time.Since(owner.GetCreationTimestamp().Time)),
 	}
 	if condition := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady); condition != nil {
 		row.Status, row.Reason = string(condition.Status), condition.Reason
@@ -77,7 +92,8 @@ func (l *Live) row(kind *plan.OwnerKind, owner plan.Owner) rowView {
 	return row
 }
 
-func (l *Live) detail(name cache.ObjectName) *detailView {
+// Detail returns what the page shows of a Foo.
+func (l *Live) Detail(name cache.ObjectName) any {
 	view := &detailView{rowView: rowView{Namespace: name.Namespace, Name: name.Name}}
 	s := l.subject(name.Namespace, name.Name)
 	if s.Owner == nil {
@@ -92,98 +108,52 @@ func (l *Live) detail(name cache.ObjectName) *detailView {
 	if why.Next.Status != nil {
 		view.After = report.Ready(why.Next.Sync.After)
 	}
-	view.Timeline = l.draw(name).timelineView
+	view.Timeline = l.timelineOf(name)
 	return view
 }
 
-// auditPeriod is how often the audit log is read.
-const auditPeriod = 500 * time.Millisecond
-
-// writes follows an audit log.
-type writes struct {
-	file audit.Log
-
-	mu    sync.Mutex
-	log   timeline.Log
-	err   error
-	drawn map[cache.ObjectName]*drawing
-}
-
-// drawing is a timeline as an SVG.
-type drawing struct {
-	timelineView
-
-	svg []byte
-}
-
-// timelineView describes a picture; the page loads it by its version.
-type timelineView struct {
-	Version string `json:"version"` // another one if the picture is
-	Text    string `json:"text"`
-	// Problem is why there is no picture, or "".
-	Problem string `json:"problem"`
-}
-
-// noLog says how to get a picture.
-const noLog = "The lanes are drawn from the API server's audit log: start kubectl foo ui with --audit FILE, where FILE is what " +
-	"the API server's flag --audit-log-path names, at the level Metadata or more. Watches don't say who wrote what."
-
-func newWrites(path, you string) (*writes, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, err
+func (l *Live) timelineOf(foo cache.ObjectName) (view timelineView) {
+	drawn, err := l.draw(foo)
+	var text bytes.Buffer
+	if err == nil {
+		err = drawn.WriteText(&text)
 	}
-	return &writes{file: audit.Log{Path: path}, log: timeline.Log{You: you}, drawn: map[cache.ObjectName]*drawing{}}, nil
+	if err != nil {
+		return timelineView{Problem: err.Error()}
+	}
+	view.Text = text.String()
+	for _, panel := range drawn.Panels {
+		view.Version += len(panel.Entries)
+	}
+	return view
 }
 
-// read reads what was written since the last call, and reports whether the page changes. It
-// is not called at the same time by several goroutines. Lines that are not events are
-// skipped, and make an error.
-func (w *writes) read() (changed bool) {
-	fresh, err := w.file.Next()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	changed = len(fresh) > 0 || (err == nil) != (w.err == nil)
-	w.err = err
-	for _, write := range fresh {
-		w.log.Add(write)
+// WriteTimeline writes the picture of a Foo's timeline as SVG.
+func (l *Live) WriteTimeline(w io.Writer, foo cache.ObjectName) error {
+	drawn, err := l.draw(foo)
+	if err != nil {
+		return err
 	}
-	if len(fresh) > 0 {
-		clear(w.drawn)
-	}
-	return changed
+	return drawn.WriteSVG(w)
 }
 
-// draw draws the timeline of a Foo.
-func (l *Live) draw(foo cache.ObjectName) *drawing {
-	w := l.writes
-	if w == nil {
-		return &drawing{timelineView: timelineView{Problem: noLog}}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.drawn[foo] == nil {
-		drawn, err := l.drawingOf(&w.log, foo)
-		if err != nil {
-			drawn = &drawing{timelineView: timelineView{Problem: fmt.Sprintf("The audit log has nothing about it: %v.", err)}}
-		}
-		w.drawn[foo] = drawn
-	}
-	return w.drawn[foo]
-}
+// errNoLog says how to get a picture.
+var errNoLog = errors.New("the lanes are drawn from the API server's audit log: start kubectl foo ui with --audit FILE, where FILE is what " +
+	"the API server's flag --audit-log-path names, at the level Metadata or more; watches don't say who wrote what")
 
-func (l *Live) drawingOf(log *timeline.Log, of cache.ObjectName) (*drawing, error) {
-	name, err := l.Kinds.First(of.Name)
+func (l *Live) draw(foo cache.ObjectName) (*timeline.Timeline, error) {
+	if l.Audit == "" {
+		return nil, errNoLog
+	}
+	name, err := l.Kinds.First(foo.Name)
 	if err != nil {
 		return nil, err
 	}
-	picture, err := log.Of(of.Namespace, name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	drawn, err := l.log.Of(foo.Namespace, name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the audit log has nothing about it: %w", err)
 	}
-	var svg, text bytes.Buffer
-	if err := errors.Join(picture.WriteSVG(&svg), picture.WriteText(&text)); err != nil {
-		return nil, err
-	}
-	hash := sha256.Sum256(svg.Bytes())
-	return &drawing{timelineView{Version: hex.EncodeToString(hash[:8]), Text: text.String()}, svg.Bytes()}, nil
+	return drawn, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ui
+package test
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,14 +19,11 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"example.com/sample-controller/test/footest"
 )
 
 // picture is the picture in the documents. To draw it again, where Chromium is installed:
-// go test -run='^TestThePicture$' ./internal/ui -update.
-const picture = "../../../../docs/kubectl-foo-ui.png"
+// GO_TEST_FLAGS='-run=TestThePage$ -update' make test-kubectl-foo.
+const picture = tree + "/docs/kubectl-foo-ui.png"
 
 var update = flag.Bool("update", false, "Draw the picture in the documents again.")
 
@@ -42,15 +38,11 @@ type page struct {
 	complaints []string
 }
 
-// newPage opens the page in a new browser. It skips the test if there is no Chromium.
-func newPage(t *testing.T, f *fixture) *page {
+// newPage opens the page in a new browser.
+func newPage(t *testing.T, address string) *page {
 	t.Helper()
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("there is no chromium")
-	}
 	flags := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(browser), chromedp.NoSandbox, chromedp.Flag("force-device-scale-factor", "1"), chromedp.Flag("font-render-hinting", "none"))
+		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.Flag("force-device-scale-factor", "1"), chromedp.Flag("font-render-hinting", "none"))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), flags...)
 	t.Cleanup(stop)
 	limited, cancel := context.WithTimeout(allocator, 2*time.Minute)
@@ -59,7 +51,7 @@ func newPage(t *testing.T, f *fixture) *page {
 	t.Cleanup(closeTab)
 	p := &page{Context: tab, t: t}
 	chromedp.ListenTarget(tab, p.listen)
-	p.run(cdplog.Enable(), chromedp.EmulateViewport(1200, 750), chromedp.Navigate(f.server.URL()))
+	p.run(cdplog.Enable(), chromedp.EmulateViewport(1200, 750), chromedp.Navigate(address))
 	t.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -83,7 +75,7 @@ func (p *page) listen(event any) {
 
 func (p *page) run(actions ...chromedp.Action) {
 	p.t.Helper()
-	footest.Must(p.t, chromedp.Run(p, actions...))
+	must(p.t, chromedp.Run(p, actions...))
 }
 
 // await waits until an expression is true.
@@ -119,13 +111,21 @@ func (p *page) press(keys ...string) {
 }
 
 // TestThePage selects a Foo and its tabs without a mouse. Then a change arrives without a
-// reload, and keeps the focus.
+// reload, and keeps the focus. With -update, it draws the picture in the documents.
 func TestThePage(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	logEvent(t, path, "create", "foos", "")
-	f := newFixture(t, team()...).start(t, path)
-	p := newPage(t, f)
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("there is no chromium")
+	}
+	controller := startController(t)
+	ns := newNamespace(t, "team-a")
+	ns.makeTeam()
+	server := ns.startUI("--audit=" + env.AuditLog())
+	p := newPage(t, server.address)
 	p.awaitText("h2", "docs") // the first that is not ready
+	if *update {
+		p.draw("#team-a/shop/why", "exceeded quota")
+	}
+	controller.Stop(limit)
 	p.press(kb.Tab)
 	p.awaitFocus(".skip")
 	p.press(kb.Tab, "b", "l")
@@ -142,16 +142,16 @@ func TestThePage(t *testing.T) {
 	p.await("document.images.length == 1 && document.images[0].complete && document.images[0].naturalWidth > 0")
 	p.press(kb.Home)
 	p.run(chromedp.Evaluate("window.isTheSame = document.activeElement", nil))
-	f.setMessage(t, "blog", "Broken", "<img src=x onerror=document.title=1> it broke")
+	ns.kubectl("patch", "foo", "blog", "--subresource=status", "--type=merge", "-p", brokenStatus)
 	p.awaitText("#badge", "Not ready, Broken")
 	p.awaitText("#list button[data-name=blog]", "Not ready, Broken")
 	p.awaitText("#panel-why", "<img src=x onerror=document.title=1> it broke")
 	p.await("document.querySelector('#panel-why img') == null && document.activeElement == window.isTheSame")
 	p.awaitText("#news", "blog: Not ready, Broken")
 	p.awaitText("#panel-why .steps", "status ready: ") // the next sync corrects it
-	footest.Must(t, f.foo.SamplecontrollerV1alpha1().Foos(footest.Namespace).Delete(t.Context(), "blog", metav1.DeleteOptions{}))
+	ns.kubectl("delete", "foo", "blog")
 	p.awaitText("#none", "There is no Foo team-a/blog.")
-	footest.Must(t, f.stop())
+	server.Stop(limit)
 	p.awaitText("#connection", "disconnected")
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,17 +160,32 @@ func TestThePage(t *testing.T) {
 	})
 }
 
-// TestThePicture draws the picture in the documents, if asked.
-func TestThePicture(t *testing.T) {
-	if !*update {
-		t.Skip("-update is not set")
+const brokenStatus = `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","lastTransitionTime":"2026-03-02T12:00:00Z",
+	"observedGeneration":1,"message":"<img src=x onerror=document.title=1> it broke"}]}}`
+
+// makeTeam makes Foos of a team, each in another state.
+func (ns namespace) makeTeam() {
+	ns.Helper()
+	ns.kubectl("create", "deployment", "wiki", "--image=other")
+	for _, name := range []string{"wiki", "blog", "docs"} {
+		ns.kubectl("create", "-f", ns.file(manifestOf(name, name)))
 	}
-	p := newPage(t, newFixture(t, team()...).start(t, ""))
+	ns.kubectl("wait", "--for=condition=Ready", "foo/blog", "foo/docs", "--timeout="+limit.String())
+	ns.kubectl("patch", "deployment", "docs", "-p", paused)
+	ns.kubectl("create", "quota", "team-a", "--hard=pods=6")
+	ns.kubectl("create", "-f", ns.file(manifestOf("shop", "shop")))
+	ns.kubectl("wait", "--for=jsonpath={.status.conditions[0].reason}=DeploymentFailed", "foo/shop", "--timeout="+limit.String())
+	ns.kubectl("wait", "--for=condition=Ready=false", "foo/docs", "foo/wiki", "--timeout="+limit.String())
+}
+
+// draw draws the picture in the documents, of a fragment of the address, once it has a text.
+func (p *page) draw(fragment, text string) {
+	p.t.Helper()
 	p.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
-		chromedp.Evaluate(fmt.Sprintf("location.hash = '#%s/shop/why'", footest.Namespace), nil))
-	p.awaitText("#panel-why", "exceeded quota")
+		chromedp.Evaluate(fmt.Sprintf("location.hash = %q", fragment), nil))
+	p.awaitText("#panel-why", text)
 	p.awaitText("#connection", "live")
 	var png []byte
 	p.run(chromedp.CaptureScreenshot(&png))
-	footest.Must(t, os.WriteFile(picture, png, 0o644))
+	must(p.t, os.WriteFile(picture, png, 0o644))
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"example.com/sample-controller/test/testcluster"
+	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
+)
+
+// ui is a page of a namespace.
+type ui struct {
+	namespace
+	*testcluster.Process
+
+	address string
+}
+
+// startUI starts a page, until the test ends.
+func (ns namespace) startUI(args ...string) ui {
+	ns.Helper()
+	var log testcluster.Log
+	command := exec.Command(env.plugin, append(args, "ui", "--kubeconfig="+env.Kubeconfig, "-n", ns.name)...)
+	command.Stdout, command.Stderr = &log, &log
+	process, err := testcluster.StartProcess(command)
+	must(ns.T, err)
+	ns.Cleanup(func() { process.Stop(limit) })
+	if err := log.Await(ns.Context(), process, "http://127.0.0.1", 1); err != nil {
+		ns.Fatalf("%v\n%s", err, log.String())
+	}
+	return ui{ns, process, strings.TrimSpace(log.String())}
+}
+
+// get gets something of the page about the Foo "a".
+func (u ui) get(path string) io.Reader {
+	u.Helper()
+	address := strings.Replace(u.address, "/?", "/"+path+"?", 1) + "&name=a&namespace=" + u.name
+	request, err := http.NewRequestWithContext(u.Context(), http.MethodGet, address, http.NoBody)
+	must(u.T, err)
+	response, err := http.DefaultClient.Do(request)
+	must(u.T, err)
+	u.Cleanup(func() { response.Body.Close() })
+	if response.StatusCode != http.StatusOK {
+		u.Fatalf("%s: %s", path, response.Status)
+	}
+	return response.Body
+}
+
+// shown is what the page gets about the Foo "a", or about all.
+type shown struct {
+	Why      *explain.Explanation
+	After    string
+	Timeline struct {
+		Version       int
+		Text, Problem string
+	}
+	Controller explain.Controller
+	Items      []struct{ Name, Status, Reason string }
+	Problems   []string
+}
+
+// events opens the stream of the Foo "a".
+func (u ui) events() *bufio.Scanner {
+	lines := bufio.NewScanner(u.get("events"))
+	lines.Buffer(nil, 1<<20)
+	return lines
+}
+
+// await reads events of a name until one is as wanted.
+func await(t *testing.T, lines *bufio.Scanner, name string, isWanted func(s *shown) bool) *shown {
+	t.Helper()
+	event, last := "", ""
+	for lines.Scan() {
+		if after, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+			event = after
+		}
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && event == name {
+			s := &shown{}
+			must(t, json.Unmarshal([]byte(data), s))
+			if last = data; isWanted(s) {
+				return s
+			}
+		}
+	}
+	t.Fatalf("the stream ended: %v\n%s", lines.Err(), last)
+	return nil
+}
+
+// TestThePageFollows checks that what is watched reaches the page, and each change of it.
+func TestThePageFollows(t *testing.T) {
+	startController(t)
+	ns := newNamespace(t, "ui")
+	ns.withReadyFoo()
+	page := ns.startUI("--audit=" + env.AuditLog())
+	lines := page.events()
+	await(t, lines, "list", func(s *shown) bool {
+		return s.Controller.State == "running" && len(s.Items) == 1 && s.Items[0].Status == "True"
+	})
+	first := await(t, lines, "detail", func(s *shown) bool {
+		return s.Why != nil && len(s.Why.Has) == 1 && len(s.Why.Has[0].Below) == 1 && len(s.Why.Has[0].Below[0].Below) == 2 &&
+			len(s.Why.Events) > 0 && len(s.Why.Owners) == 1 && strings.Contains(s.Timeline.Text, "create  foos a")
+	})
+	if picture, err := io.ReadAll(page.get("timeline.svg")); err != nil || !strings.HasPrefix(string(picture), "<svg ") {
+		t.Errorf("the picture: %v\n%s", err, picture)
+	}
+	ns.patchFoo(`{"spec":{"replicas":3}}`)
+	await(t, lines, "detail", func(s *shown) bool {
+		return len(s.Why.Has[0].Below[0].Below) == 3 && strings.Contains(s.Why.State.Text, "3 of 3") && s.Timeline.Version > first.Timeline.Version
+	})
+	ns.kubectl("delete", "foo", "a")
+	await(t, lines, "list", func(s *shown) bool { return len(s.Items) == 0 && len(s.Problems) == 0 })
+	await(t, lines, "detail", func(s *shown) bool { return s.Why == nil })
+}
+
+// TestThePageWithoutPermissions checks that the page works without some, and says which.
+func TestThePageWithoutPermissions(t *testing.T) {
+	ns := newNamespace(t, "ui-reader")
+	ns.withFoo()
+	ns.kubectl("create", "role", "reader", "--verb=list,watch", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
+	must(t, ns.foo("ui", "--as=reader").check(2, "the permission to list and watch foos.samplecontroller.k8s.io is missing"))
+	ns.kubectl("create", "rolebinding", "reader", "--role=reader", "--user=reader")
+	must(t, testcluster.Await(t.Context(), limit, "the role is in force", func(context.Context) error {
+		return ns.foo("plan", "--as=reader").check(1, "create Deployment web")
+	}))
+	lines := ns.startUI("--as=reader").events()
+	await(t, lines, "list", func(s *shown) bool { return s.Controller.State == "unknown" && len(s.Items) == 1 })
+	got := await(t, lines, "detail", func(s *shown) bool { return s.After != "" })
+	for _, resource := range []string{"replicasets.apps", "pods", "events"} {
+		if want := "the permission to list and watch " + resource + " is missing"; !strings.Contains(fmt.Sprint(got.Why.Missing), want) {
+			t.Errorf("it does not say %q: %q", want, got.Why.Missing)
+		}
+	}
+	if !strings.Contains(got.Timeline.Problem, "--audit FILE") {
+		t.Errorf("it does not say how to get a timeline: %q", got.Timeline.Problem)
+	}
+}
