@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -28,15 +27,11 @@ import (
 	"example.com/sample-controller/tools/preview"
 )
 
-// protobuf is how built-in kinds are read: it takes half of the time of JSON.
-const protobuf = "application/vnd.kubernetes.protobuf,application/json"
-
 // Cluster reads from an API server, with one list per kind.
 type Cluster struct {
 	// Namespace is the one to read, or "" for all.
 	Namespace string
 
-	kube   kubernetes.Interface
 	config *rest.Config
 }
 
@@ -54,13 +49,7 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 	if allNamespaces {
 		namespace = metav1.NamespaceAll
 	}
-	binary := rest.CopyConfig(config)
-	binary.ContentType, binary.AcceptContentTypes = runtime.ContentTypeProtobuf, protobuf
-	kube, err := kubernetes.NewForConfig(binary)
-	if err != nil {
-		return nil, err
-	}
-	return &Cluster{namespace, kube, config}, nil
+	return &Cluster{namespace, config}, nil
 }
 
 // Found is what owners may have in a namespace. Missing are the errors of what the account may not read.
@@ -111,16 +100,19 @@ func (c *Cluster) NoOwner(kind *plan.OwnerKind, name string) error {
 
 // Lease reads the controller's Lease.
 func (c *Cluster) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	lease, err := c.kube.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
+	client, _, err := c.clientOf(coordinationv1.SchemeGroupVersion.WithResource("leases"))
+	if err != nil {
+		return nil, err
+	}
+	lease := &coordinationv1.Lease{}
+	err = client.Get().Namespace(namespace).Resource("leases").Name(name).Do(ctx).Into(lease)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, describe(err, "get", coordinationv1.Resource("leases"))
-	case err != nil:
-		return nil, err
-	case lease.Spec.RenewTime == nil:
-		return nil, errors.New("it has never been renewed")
+	case err == nil && lease.Spec.RenewTime == nil:
+		err = errors.New("it has never been renewed")
 	}
-	return lease, nil
+	return lease, err
 }
 
 // eachOf lists the objects of a resource, or the one of a name.
@@ -181,7 +173,8 @@ func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClie
 	version, types, codecs := resource.GroupVersion(), scheme.Scheme, scheme.Codecs
 	config := rest.CopyConfig(c.config)
 	if types.IsVersionRegistered(version) {
-		config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, protobuf
+		// It takes half of the time of JSON.
+		config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	} else {
 		types, codecs = fooscheme.Scheme, fooscheme.Codecs
 	}

@@ -82,9 +82,11 @@ func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resou
 	attributes := &authorizationv1.ResourceAttributes{
 		Namespace: namespace, Verb: verb, Group: resource.Group, Resource: resource.Resource, Subresource: subresource,
 	}
-	review, reviewErr := c.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
-	}, metav1.CreateOptions{})
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+	client, _, reviewErr := c.clientOf(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"))
+	if reviewErr == nil {
+		reviewErr = client.Post().Resource("selfsubjectaccessreviews").Body(review).Do(ctx).Into(review)
+	}
 	if reviewErr != nil || review.Status.Allowed {
 		return err
 	}

@@ -24,7 +24,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -35,14 +34,8 @@ var files embed.FS
 
 var index = template.Must(template.ParseFS(files, "page/index.html"))
 
-const (
-	// maxStreams is how many pages may be open.
-	maxStreams = 32
-	// sendPeriod is the shortest time between two sends.
-	sendPeriod = 200 * time.Millisecond
-	// writeTimeout is the usual limit of an answer, or an event.
-	writeTimeout = 20 * time.Second
-)
+// sendPeriod is the shortest time between two sends.
+const sendPeriod = 200 * time.Millisecond
 
 // Content is what the page shows. Its version is another one after each change.
 type Content interface {
@@ -58,15 +51,11 @@ type Server struct {
 	content Content
 	token   string
 	address string
-	// writeTimeout is how long a page may take to receive an answer, or an event.
-	writeTimeout time.Duration
-	// streams is the number of open streams.
-	streams atomic.Int32
 }
 
 // New returns a Server for a listener's address, with a new token.
 func New(content Content, address net.Addr) *Server {
-	return &Server{content: content, token: newToken(), address: address.String(), writeTimeout: writeTimeout}
+	return &Server{content: content, token: newToken(), address: address.String()}
 }
 
 // URL returns the address to open. Who knows it can see what the page shows.
@@ -78,7 +67,6 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout:      s.writeTimeout,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 	}
@@ -128,12 +116,6 @@ func nameOf(r *http.Request) cache.ObjectName {
 // stream sends the list, and what there is to say about the Foo of the request, whenever
 // they change.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
-	if s.streams.Add(1) > maxStreams {
-		s.streams.Add(-1)
-		http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	controller, selected, sent := http.NewResponseController(w), nameOf(r), map[string][]byte{}
 	ticker := time.NewTicker(sendPeriod)
@@ -142,16 +124,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		if version := s.content.Version(); version != known {
 			known = version // that before reading, to miss nothing
 			var out bytes.Buffer
-			out.WriteString(":\n\n") // a comment, to find out whether the page is still there
 			err := addEvent(&out, sent, "list", s.content.List())
 			if selected.Name != "" {
 				err = errors.Join(err, addEvent(&out, sent, "detail", s.content.Detail(selected)))
 			}
-			err = errors.Join(err, controller.SetWriteDeadline(time.Now().Add(s.writeTimeout)))
-			if err != nil {
-				return
-			}
-			if _, err := w.Write(out.Bytes()); err != nil || controller.Flush() != nil {
+			if _, failed := w.Write(out.Bytes()); errors.Join(err, failed, controller.Flush()) != nil {
 				return
 			}
 		}
