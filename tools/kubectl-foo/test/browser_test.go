@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,8 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"example.com/sample-controller/test/testcluster"
 )
 
 // picture is the picture in the documents. To draw it again, where Chromium is installed:
@@ -34,8 +35,7 @@ type page struct {
 	t *testing.T
 	// complaints are the errors in the browser's console, such as violations of the
 	// page's policy.
-	mu         sync.Mutex
-	complaints []string
+	complaints testcluster.Log
 }
 
 // newPage opens the page in a new browser.
@@ -45,37 +45,30 @@ func newPage(t *testing.T, address string) *page {
 		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.Flag("force-device-scale-factor", "1"), chromedp.Flag("font-render-hinting", "none"))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), flags...)
 	t.Cleanup(stop)
-	limited, cancel := context.WithTimeout(allocator, 2*time.Minute)
-	t.Cleanup(cancel)
-	tab, closeTab := chromedp.NewContext(limited)
+	tab, closeTab := chromedp.NewContext(allocator)
 	t.Cleanup(closeTab)
-	p := &page{Context: tab, t: t}
-	chromedp.ListenTarget(tab, p.listen)
-	p.run(cdplog.Enable(), chromedp.EmulateViewport(1200, 750), chromedp.Navigate(address))
-	t.Cleanup(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if len(p.complaints) > 0 {
-			t.Errorf("the browser says\n%s", strings.Join(p.complaints, "\n"))
+	p := &page{t: t, Context: tab}
+	chromedp.ListenTarget(tab, func(event any) {
+		switch event := event.(type) {
+		case *cdplog.EventEntryAdded:
+			fmt.Fprintln(&p.complaints, event.Entry.Level, event.Entry.Text, event.Entry.URL)
+		case *cdpruntime.EventExceptionThrown:
+			fmt.Fprintln(&p.complaints, event.ExceptionDetails.Error())
 		}
 	})
+	p.run(cdplog.Enable(), chromedp.EmulateViewport(1200, 750), chromedp.Navigate(address))
 	return p
-}
-
-func (p *page) listen(event any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch event := event.(type) {
-	case *cdplog.EventEntryAdded:
-		p.complaints = append(p.complaints, fmt.Sprintf("%s: %s %s", event.Entry.Level, event.Entry.Text, event.Entry.URL))
-	case *cdpruntime.EventExceptionThrown:
-		p.complaints = append(p.complaints, event.ExceptionDetails.Error())
-	}
 }
 
 func (p *page) run(actions ...chromedp.Action) {
 	p.t.Helper()
 	must(p.t, chromedp.Run(p, actions...))
+}
+
+// press presses keys, one after the other.
+func (p *page) press(keys string) {
+	p.t.Helper()
+	p.run(chromedp.KeyEvent(keys))
 }
 
 // await waits until an expression is true.
@@ -96,20 +89,6 @@ func (p *page) awaitText(selector, text string) {
 	p.await(fmt.Sprintf("[...document.querySelectorAll(%q)].some((node) => node.checkVisibility() && node.innerText.includes(%q))", selector, text))
 }
 
-// awaitFocus waits until an element has the focus.
-func (p *page) awaitFocus(selector string) {
-	p.t.Helper()
-	p.await(fmt.Sprintf("document.activeElement.matches(%q)", selector))
-}
-
-// press presses keys, one after the other.
-func (p *page) press(keys ...string) {
-	p.t.Helper()
-	for _, key := range keys {
-		p.run(chromedp.KeyEvent(key))
-	}
-}
-
 // TestThePage selects a Foo and its tabs without a mouse. Then a change arrives without a
 // reload, and keeps the focus. With -update, it draws the picture in the documents.
 func TestThePage(t *testing.T) {
@@ -127,15 +106,14 @@ func TestThePage(t *testing.T) {
 	}
 	controller.Stop(limit)
 	p.press(kb.Tab)
-	p.awaitFocus(".skip")
-	p.press(kb.Tab, "b", "l")
-	p.await("document.querySelectorAll('#list button').length == 1")
-	p.awaitFocus("#filter")
-	p.press(kb.ArrowDown, kb.Enter)
+	p.await("document.activeElement.matches('.skip')")
+	p.press(kb.Tab + "bl")
+	p.await("document.querySelectorAll('#list button').length == 1 && document.activeElement.matches('#filter')")
+	p.press(kb.ArrowDown + kb.Enter)
 	p.awaitText("h2", "blog")
 	p.awaitText("#badge", "Ready, Available")
 	p.press(kb.Tab)
-	p.awaitFocus("#tab-why[aria-selected=true]")
+	p.await("document.activeElement.matches('#tab-why[aria-selected=true]')")
 	p.press(kb.ArrowRight)
 	p.awaitText("#panel-plan", "Nothing to do")
 	p.press(kb.ArrowRight)
@@ -153,11 +131,11 @@ func TestThePage(t *testing.T) {
 	p.awaitText("#none", "There is no Foo team-a/blog.")
 	server.Stop(limit)
 	p.awaitText("#connection", "disconnected")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.complaints = slices.DeleteFunc(p.complaints, func(text string) bool {
-		return strings.Contains(text, "ERR_CONNECTION_REFUSED") || strings.Contains(text, "ERR_INCOMPLETE_CHUNKED")
-	})
+	for line := range strings.Lines(p.complaints.String()) {
+		if !strings.Contains(line, "ERR_CONNECTION_REFUSED") && !strings.Contains(line, "ERR_INCOMPLETE_CHUNKED") {
+			t.Error("the browser says", line)
+		}
+	}
 }
 
 const brokenStatus = `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","lastTransitionTime":"2026-03-02T12:00:00Z",
