@@ -45,16 +45,10 @@ var worlds = map[string]struct {
 	}, []string{"status"}},
 	"renamed": {namespace.withReadyFoo, func(ns namespace) { ns.patchFoo(`{"spec":{"deploymentName":"new"}}`) },
 		[]string{"create Deployment new", "status"}},
-	"renamed-to-a-taken-name": {namespace.withReadyFoo, func(ns namespace) {
-		ns.kubectl("create", "deployment", "taken", "--image=other")
-		ns.patchFoo(`{"spec":{"deploymentName":"taken"}}`)
-	}, []string{"leave Deployment taken", "status"}},
 	"taken": {nil, func(ns namespace) {
 		ns.kubectl("create", "deployment", "web", "--image=other")
 		ns.withFoo()
 	}, []string{"leave Deployment web", "status"}},
-	"taken-by-a-foo": {namespace.withReadyFoo, func(ns namespace) { ns.kubectl("create", "-f", ns.file(manifestOf("b", "web"))) },
-		[]string{"leave Deployment web", "status"}},
 	"adoption": {nil, func(ns namespace) {
 		ns.kubectl("create", "deployment", "web", "--image=other")
 		ns.kubectl("annotate", "deployment", "web", samplev1alpha1.AnnotationAdoptBy+"=a")
@@ -62,8 +56,6 @@ var worlds = map[string]struct {
 	}, []string{"adopt Deployment web", "status"}},
 	"handed-over": {namespace.withReadyFoo, func(ns namespace) { ns.patchDeployment(`{"metadata":{"ownerReferences":null}}`) },
 		[]string{"leave Deployment web", "status"}},
-	"deleted": {namespace.withReadyFoo, func(ns namespace) { ns.kubectl("delete", "deployment", "web") },
-		[]string{"create Deployment web", "status"}},
 	"terminating": {namespace.withReadyFoo, func(ns namespace) {
 		ns.patchFoo(`{"metadata":{"finalizers":["example.com/held"]}}`)
 		ns.kubectl("delete", "foo", "a", "--wait=false")
@@ -271,7 +263,7 @@ func TestViewIsEnough(t *testing.T) {
 	must(t, testcluster.Await(t.Context(), limit, "the role is in force", func(context.Context) error {
 		return ns.foo("plan", "--as=viewer").check(0, "Nothing to do: 1 Foo is as asked.")
 	}))
-	ns.kubectl("create", "role", "reader", "--verb=get,list", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
+	ns.kubectl("create", "role", "reader", "--verb=list,watch", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
 	ns.kubectl("create", "rolebinding", "reader", "--role=reader", "--user=reader")
 	for _, err := range []error{
 		ns.foo("why", "a", "--as=reader").check(0, "ready: Deployment", "Not shown: the permission to list pods is missing"),
@@ -280,9 +272,11 @@ func TestViewIsEnough(t *testing.T) {
 		ns.foo("plan", "-f", ns.file(manifestOf("c", "c")), "--server-dry-run", "--as=viewer").check(2,
 			"--server-dry-run needs the permission to create foos.samplecontroller.k8s.io, which this account lacks"),
 		ns.foo("plan", "-A", "--as=viewer").check(2, "the permission to list foos.samplecontroller.k8s.io is missing"),
+		ns.foo("ui", "--as=nobody").check(2, "the permission to list and watch foos.samplecontroller.k8s.io is missing"),
 	} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
+	ns.awaitPartsOfThePage("--as=reader")
 }
