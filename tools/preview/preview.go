@@ -160,32 +160,38 @@ func kept[T plan.Object](transform cache.TransformFunc, object T) (kept T) {
 
 // World holds the objects of a cluster that syncs read, beside the Foos.
 type World struct {
-	byName       map[schema.GroupVersionResource]map[cache.ObjectName]plan.Object
-	byController map[schema.GroupVersionResource]map[types.UID][]plan.Object
+	byName       map[name]plan.Object
+	byController map[controller][]plan.Object
 }
+
+type (
+	name struct {
+		resource schema.GroupVersionResource
+		object   cache.ObjectName
+	}
+	controller struct {
+		resource schema.GroupVersionResource
+		uid      types.UID
+	}
+)
 
 // NewWorld returns a World without objects.
 func NewWorld() *World {
-	return &World{
-		byName:       map[schema.GroupVersionResource]map[cache.ObjectName]plan.Object{},
-		byController: map[schema.GroupVersionResource]map[types.UID][]plan.Object{},
-	}
+	return &World{map[name]plan.Object{}, map[controller][]plan.Object{}}
 }
 
 // Add adds an object of a resource.
 func (w *World) Add(resource schema.GroupVersionResource, object plan.Object) {
-	if w.byName[resource] == nil {
-		w.byName[resource], w.byController[resource] = map[cache.ObjectName]plan.Object{}, map[types.UID][]plan.Object{}
-	}
-	w.byName[resource][cache.MetaObjectToName(object)] = object
-	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
-		w.byController[resource][controller.UID] = append(w.byController[resource][controller.UID], object)
+	w.byName[name{resource, cache.MetaObjectToName(object)}] = object
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+		key := controller{resource, ref.UID}
+		w.byController[key] = append(w.byController[key], object)
 	}
 }
 
 // named returns the object of the name that a Foo asks for, or nil.
 func (w *World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
-	return w.byName[row.Resource][cache.ObjectName{Namespace: foo.GetNamespace(), Name: row.Name(foo)}]
+	return w.byName[name{row.Resource, cache.NewObjectName(foo.GetNamespace(), row.Name(foo))}]
 }
 
 // ControlledBy returns the objects of a row that a Foo controls, in the order of their names.
@@ -193,9 +199,9 @@ func (w *World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object 
 	return slices.DeleteFunc(w.Below(row.Resource, foo.GetUID()), func(object plan.Object) bool { return !row.OwnerKind.IsControlledBy(object, foo) })
 }
 
-// Below returns the objects of a resource whose controller has a UID, in the order of their names.
-func (w *World) Below(resource schema.GroupVersionResource, controller types.UID) []plan.Object {
-	return slices.SortedFunc(slices.Values(w.byController[resource][controller]), func(a, b plan.Object) int {
+// Below returns the objects of a resource whose controller has the UID, in the order of their names.
+func (w *World) Below(resource schema.GroupVersionResource, uid types.UID) []plan.Object {
+	return slices.SortedFunc(slices.Values(w.byController[controller{resource, uid}]), func(a, b plan.Object) int {
 		return strings.Compare(a.GetName(), b.GetName())
 	})
 }

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/plan"
@@ -80,18 +82,13 @@ func NewPlan(sync *preview.Sync) (*Plan, error) {
 		p.Status, p.StatusMayWait = sync.After.GetStatus(), sync.StatusMayWait()
 	}
 	for _, write := range sync.Writes {
-		diff, err := diffOf(write)
-		if err != nil {
+		before, beforeErr := FieldsOf(write.Before)
+		after, afterErr := FieldsOf(write.After)
+		diff, diffErr := diffOf(write, before, after)
+		if err := errors.Join(beforeErr, afterErr, diffErr); err != nil {
 			return nil, err
 		}
-		w := Write{Verb: write.Action, Kind: write.Kind, Name: write.Name, Drift: write.Drift, Diff: diff}
-		if w.Before, err = FieldsOf(write.Before); err != nil {
-			return nil, err
-		}
-		if w.After, err = FieldsOf(write.After); err != nil {
-			return nil, err
-		}
-		p.Writes = append(p.Writes, w)
+		p.Writes = append(p.Writes, Write{write.Action, write.Kind, write.Name, write.Drift, diff, before, after, nil})
 	}
 	return p, nil
 }
@@ -186,32 +183,23 @@ func Ready(owner plan.Owner) string {
 
 // diffOf returns the difference that a write makes to an object without its status, in the
 // unified format. All lines of a new object are new; a deletion has none.
-func diffOf(write preview.Write) (string, error) {
-	if write.After == nil {
+func diffOf(write preview.Write, before, after map[string]any) (string, error) {
+	if after == nil {
 		return "", nil
 	}
-	var before string
-	if write.Before != nil {
-		var err error
-		if before, err = desired(write.Before); err != nil {
-			return "", err
-		}
-	}
-	after, err := desired(write.After)
-	if err != nil {
-		return "", err
-	}
+	was, wasErr := desired(before)
+	is, isErr := desired(after)
 	name := fmt.Sprintf("/%s/%s/%s", write.Kind, write.After.GetNamespace(), write.Name)
-	return udiff.Unified("live"+name, "planned"+name, before, after), nil
+	return udiff.Unified("live"+name, "planned"+name, was, is), errors.Join(wasErr, isErr)
 }
 
 // desired returns an object as YAML without its status. In a difference, the second line of
 // a text could pass for a line of ours.
-func desired(object plan.Object) (string, error) {
-	fields, err := FieldsOf(object)
-	if err != nil {
-		return "", err
+func desired(fields map[string]any) (string, error) {
+	if fields == nil {
+		return "", nil
 	}
+	fields = runtime.DeepCopyJSON(fields)
 	delete(fields, "status")
 	text, err := yaml.Marshal(quoted(fields))
 	return string(text), err
@@ -254,16 +242,10 @@ func summary(plans []*Plan) string {
 
 // kindOf returns the kind of the owners of plans, or "object" if there are several.
 func kindOf(plans []*Plan) string {
-	kind := "object"
-	for i, plan := range plans {
-		if i == 0 {
-			kind = plan.Kind
-		}
-		if plan.Kind != kind {
-			return "object"
-		}
+	if len(plans) == 0 || slices.ContainsFunc(plans, func(p *Plan) bool { return p.Kind != plans[0].Kind }) {
+		return "object"
 	}
-	return kind
+	return plans[0].Kind
 }
 
 func counted(n int, one, many string) string {
