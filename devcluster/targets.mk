@@ -3,7 +3,7 @@
 .PHONY: test-devcluster
 test-all: test-devcluster
 test-devcluster: bin/devcluster ## Test devcluster: start, kill and stop real clusters
-	$(check) devcluster env $(with-devcluster) $(call go-test,-C devcluster) -timeout=15m ./test
+	$(check) devcluster env $(with-devcluster) $(call go-test) -timeout=15m ./test/devcluster
 
 build test-e2e flakes install-yaml: bin/devcluster
 # These compile the packages that devcluster imports. Building devcluster first shows the

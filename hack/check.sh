@@ -102,7 +102,7 @@ unit_tests() {
   while read -r package; do
     case "${package}" in
       */test/oracle | */test/simulation | */test/mutants) ;; # they need no cluster themselves
-      '' | */test/* | */devcluster/test | */hack/codegen | */tools/*/test) continue ;;
+      '' | */test/* | */hack/codegen | */tools/*/test) continue ;;
       */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo
     esac
     list+=("${package}")

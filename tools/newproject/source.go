@@ -35,7 +35,7 @@ var leftOut = []string{
 // extras are what a lean project does not get either: all that needs a control plane of its
 // own, and the tools around it.
 var extras = []string{
-	"devcluster", "test/e2e", "test/oracle", "test/testcluster", "hack/e2e.sh", "hack/flakes.sh",
+	"devcluster", "test/devcluster", "test/e2e", "test/oracle", "test/testcluster", "hack/e2e.sh", "hack/flakes.sh",
 	"test/simulation", "simulation_test.go",
 	"hack/skew.sh", "hack/targets.mk",
 	"test/waiters", "artifacts/monitoring/*_test.go", "artifacts/monitoring/targets.mk",

@@ -5,19 +5,14 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 var (
@@ -25,71 +20,33 @@ var (
 	testPorts  = Ports{API: 1, Etcd: 2, EtcdPeer: 3, ControllerManager: 4, Scheduler: 5}
 )
 
-// flagValue returns the value of a flag in a component's arguments.
-func flagValue(t *testing.T, args []string, name string) string {
-	t.Helper()
-	for _, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--"+name+"="); ok {
-			return value
-		}
-	}
-	t.Fatalf("no flag --%s in %q", name, args)
-	return ""
-}
-
+// TestArguments asserts what a cluster would start without.
 func TestArguments(t *testing.T) {
 	etcd, api := etcdArgs(testLayout, testPorts, true), apiServerArgs(testLayout, testPorts)
 	manager, scheduler := controllerManagerArgs(testLayout, testPorts), schedulerArgs(testLayout, testPorts)
 	for _, test := range []struct {
 		what string
 		args []string
-		want map[string]string
+		want []string
 	}{
-		{"etcd listens on the loopback address, at its ports", etcd, map[string]string{
-			"listen-client-urls": "https://127.0.0.1:2", "listen-peer-urls": "https://127.0.0.1:3",
+		{"etcd listens on the loopback address", etcd, []string{
+			"--listen-client-urls=https://127.0.0.1:2", "--listen-peer-urls=https://127.0.0.1:3",
 		}},
-		{"kube-apiserver does, and finds etcd", api, map[string]string{
-			"bind-address": "127.0.0.1", "secure-port": "1", "etcd-servers": "https://127.0.0.1:2",
+		{"kube-apiserver does", api, []string{"--bind-address=127.0.0.1"}},
+		{"kube-controller-manager does", manager, []string{"--bind-address=127.0.0.1"}},
+		{"kube-scheduler does", scheduler, []string{"--bind-address=127.0.0.1"}},
+		{"requests are authorized", api, []string{
+			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
 		}},
-		{"kube-controller-manager does", manager, map[string]string{"bind-address": "127.0.0.1", "secure-port": "4"}},
-		{"kube-scheduler does", scheduler, map[string]string{"bind-address": "127.0.0.1", "secure-port": "5"}},
-		// A component that does not share its port can't listen on it, because the supervisor
-		// holds the port.
-		{"etcd shares its ports", etcd, map[string]string{"socket-reuse-port": "true"}},
-		{"kube-apiserver shares its port", api, map[string]string{"permit-port-sharing": "true"}},
-		{"kube-controller-manager shares its port", manager, map[string]string{"permit-port-sharing": "true"}},
-		{"kube-scheduler shares its port", scheduler, map[string]string{"permit-port-sharing": "true"}},
-		{"requests are authorized", api, map[string]string{
-			"authorization-mode":       "Node,RBAC",
-			"enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement",
+		{"clients of the API are no clients of etcd", slices.Concat(api, etcd), []string{
+			"--client-ca-file=/data/pki/ca.crt", "--client-cert-auth=true", "--trusted-ca-file=/data/pki/etcd-ca.crt",
 		}},
-		{"clients of the API are no clients of etcd", api, map[string]string{
-			"client-ca-file": "/data/pki/ca.crt", "etcd-cafile": "/data/pki/etcd-ca.crt",
-		}},
-		{"each controller has its own identity", manager, map[string]string{"use-service-account-credentials": "true"}},
+		{"each controller has its own identity", manager, []string{"--use-service-account-credentials=true"}},
 	} {
-		for name, want := range test.want {
-			if got := flagValue(t, test.args, name); got != want {
-				t.Errorf("%s: --%s=%s, want %s", test.what, name, got, want)
+		for _, want := range test.want {
+			if !slices.Contains(test.args, want) {
+				t.Errorf("%s: no %s in %q", test.what, want, test.args)
 			}
-		}
-	}
-}
-
-func TestComponentsSurviveAMinuteWithoutTheAPIServer(t *testing.T) {
-	for component, args := range map[string][]string{
-		"kube-controller-manager": controllerManagerArgs(testLayout, testPorts), "kube-scheduler": schedulerArgs(testLayout, testPorts),
-	} {
-		deadline, err := time.ParseDuration(flagValue(t, args, "leader-elect-renew-deadline"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		lease, err := time.ParseDuration(flagValue(t, args, "leader-elect-lease-duration"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if deadline < time.Minute || deadline >= lease {
-			t.Errorf("%s exits after %v without its Lease of %v", component, deadline, lease)
 		}
 	}
 }
@@ -104,10 +61,10 @@ func TestEtcdSyncsKeptData(t *testing.T) {
 	}
 }
 
-func TestNodesMayMissRenewals(t *testing.T) {
-	renewal := nodeLease / 4 // the interval of KWOK and of a kubelet
-	if missed := nodeGrace / renewal; missed < 5 {
-		t.Errorf("a live node becomes NotReady after %d missed renewals", missed)
+// A component that renews its Lease late, and a node that does, are not given up at once.
+func TestLateRenewalsAreForgiven(t *testing.T) {
+	if renewal := nodeLease / 4; componentLease*5/6 < time.Minute || nodeGrace < 5*renewal {
+		t.Errorf("a component has %v, and a node %v", componentLease*5/6, nodeGrace)
 	}
 }
 
@@ -133,46 +90,13 @@ func TestKwokIgnoresTheUsersConfiguration(t *testing.T) {
 	}
 }
 
-// listenShared listens as the components do.
-func listenShared(port int) (net.Listener, error) {
-	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) error {
-		var err error
-		return errors.Join(conn.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
-		}), err)
-	}}
-	return config.Listen(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-}
-
-func TestAComponentListensOnAHeldPort(t *testing.T) {
-	hold, err := holdPort(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hold.release()
-	listener, err := listenShared(hold.port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatalf("the socket that holds the port accepts connections: %v", err)
-	}
-	_ = conn.Close()
-}
-
 func TestNobodyElseGetsAHeldPort(t *testing.T) {
 	free, err := holdPort(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Run("any free one", func(t *testing.T) { checkHeld(t, free) })
 	free.release()
 	chosen, err := holdPort(free.port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Run("a chosen one", func(t *testing.T) { checkHeld(t, chosen) })
 	chosen.release()
 }
@@ -183,25 +107,9 @@ func checkHeld(t *testing.T, hold *portHold) {
 		_ = listener.Close()
 		t.Error("another program can listen on the port")
 	}
-	if second, err := holdPort(hold.port); err == nil {
-		second.release()
-		t.Error("another cluster can hold the port")
-	} else if !strings.Contains(err.Error(), "is in use") {
-		t.Errorf("the error for another cluster is: %v", err)
-	}
-}
-
-func TestAPortInUseIsRefused(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	port := listener.Addr().(*net.TCPAddr).Port
-	_, _, err = holdPorts(Ports{Scheduler: port})
-	want := fmt.Sprintf("-kube-scheduler-port: port %d is in use", port)
-	if err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
+	want := fmt.Sprintf("-kube-scheduler-port: port %d is in use", hold.port)
+	if _, _, err := holdPorts(Ports{Scheduler: hold.port}); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("another cluster can hold the port, or the error is no %s: %v", want, err)
 	}
 }
 
@@ -209,26 +117,18 @@ func TestAPortInUseIsRefused(t *testing.T) {
 // a restart.
 func TestAPortIsFreeAgainAtOnce(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = server.Close()
 	_, _ = client.Read(make([]byte, 1)) // the server's end of the connection has arrived
 	_ = client.Close()
 	_ = listener.Close()
 
 	hold, err := holdPort(listener.Addr().(*net.TCPAddr).Port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hold.release()
 }
 
@@ -277,8 +177,13 @@ func parseOptions(t *testing.T, args string) *Options {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	options.AddFlags(flags)
-	if err := flags.Parse(strings.Fields(args)); err != nil {
+	must(t, flags.Parse(strings.Fields(args)))
+	return &options
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &options
 }

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -42,23 +43,12 @@ type Cluster struct {
 	client kubernetes.Interface
 }
 
-// NotReadyError says that a component was started and did not become ready.
-type NotReadyError struct {
-	Name string
-	Err  error
-	// Log is the path of the file with the component's output.
-	Log string
-}
-
-func (e *NotReadyError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
-func (e *NotReadyError) Unwrap() error { return e.Err }
-
 // Start starts a cluster and waits until it is ready: the API server answers, Pods can be
 // created in the namespace default and are scheduled, and the nodes are Ready. It writes
 // its progress line by line.
 //
 // The returned context is done when ctx is, or when a component exits unexpectedly; the
-// cause is then a *supervise.ExitError. After an error, everything that was started has
+// cause is then a *supervise.Failure. After an error, everything that was started has
 // been stopped: gracefully, or at once when kill is done.
 func Start(ctx, kill context.Context, options Options, progress io.Writer) (*Cluster, context.Context, error) {
 	c := &Cluster{options: options, progress: progress, began: time.Now()}
@@ -117,7 +107,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	if err := c.start(APIServer, apiServerArgs(c.data.Layout, c.ports)); err != nil {
 		return err
 	}
-	if err := c.await(ctx, APIServer, apiServerReady(c.client)); err != nil {
+	if err := c.await(ctx, APIServer, health(c.client.Discovery().RESTClient(), "/readyz")); err != nil {
 		return err
 	}
 	if used {
@@ -146,7 +136,9 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	if err := c.start(Etcd, etcdArgs(c.data.Layout, c.ports, c.options.Keep)); err != nil {
 		return err
 	}
-	ready, err := etcdReady(c.data.Layout, c.ports)
+	l := c.data.Layout
+	files := rest.TLSClientConfig{CAFile: l.Cert(etcdCA), CertFile: l.Cert(etcdClient), KeyFile: l.Key(etcdClient)}
+	ready, err := healthAt(c.ports.Etcd, "/readyz", files)
 	if err != nil {
 		return err
 	}
@@ -170,7 +162,7 @@ func (c *Cluster) startLeader(
 	if err := c.start(component, args); err != nil {
 		return err
 	}
-	healthy, err := httpsCheck(httpsURL(port)+path, c.data.Cert(clusterCA), nil)
+	healthy, err := healthAt(port, path, rest.TLSClientConfig{CAFile: c.data.Cert(clusterCA)})
 	if err != nil {
 		return err
 	}
@@ -201,7 +193,7 @@ func (c *Cluster) start(component string, args []string) error {
 
 func (c *Cluster) await(ctx context.Context, component string, ready func(context.Context) error) error {
 	if err := poll(ctx, ready); err != nil {
-		return &NotReadyError{Name: component, Err: err, Log: c.data.Log(component)}
+		return &supervise.Failure{Err: fmt.Errorf("%s: %w", component, err), Log: c.data.Log(component)}
 	}
 	c.report(component)
 	return nil

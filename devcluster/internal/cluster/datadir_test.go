@@ -7,24 +7,21 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
 func open(t *testing.T, path string) *dataDir {
 	t.Helper()
 	d, err := openDataDir(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -35,21 +32,15 @@ func fill(t *testing.T, d *dataDir) {
 		filepath.Join(d.EtcdData(), "member", "db"), d.Log(Etcd), d.AuditLog(), d.path("audit-2026.log"),
 		d.Cert(clusterCA), d.KwokStages(), d.Kubeconfig(),
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 }
 
 func entries(t *testing.T, dir string) string {
 	t.Helper()
 	found, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := make([]string, len(found))
 	for i, entry := range found {
 		names[i] = entry.Name()
@@ -59,7 +50,8 @@ func entries(t *testing.T, dir string) string {
 
 func TestDataDirInUseIsRefused(t *testing.T) {
 	d := open(t, t.TempDir())
-	if _, err := openDataDir(d.Dir()); err == nil || !strings.Contains(err.Error(), "in use by a running devcluster (process ") {
+	want := fmt.Sprintf("in use by a running devcluster (process %d)", os.Getpid())
+	if _, err := openDataDir(d.Dir()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 	d.release()
@@ -68,9 +60,7 @@ func TestDataDirInUseIsRefused(t *testing.T) {
 
 func TestOtherFoldersAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600))
 	if _, err := openDataDir(dir); err == nil || !strings.Contains(err.Error(), "was not created by devcluster") {
 		t.Errorf("got %v", err)
 	}
@@ -93,13 +83,9 @@ func TestRemove(t *testing.T) {
 			d := open(t, filepath.Join(parent, "data"))
 			fill(t, d)
 			if test.notes {
-				if err := os.WriteFile(d.path("notes"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(d.path("notes"), nil, 0o600))
 			}
-			if err := d.remove(test.keepLogs); err != nil {
-				t.Fatal(err)
-			}
+			must(t, d.remove(test.keepLogs))
 			d.release()
 			if test.want == "" {
 				if got := entries(t, parent); got != "" {
@@ -118,37 +104,33 @@ func TestRemove(t *testing.T) {
 }
 
 func TestAuditPolicy(t *testing.T) {
-	type resources struct {
-		Group     string   `json:"group"`
-		Resources []string `json:"resources"`
-	}
-	type rule struct {
-		Level             string      `json:"level"`
-		Verbs             []string    `json:"verbs"`
-		Resources         []resources `json:"resources"`
-		OmitManagedFields bool        `json:"omitManagedFields"`
-	}
-	reads, others := rule{Level: "None", Verbs: []string{"get", "list", "watch"}}, rule{Level: "Metadata"}
-	bodies := func(group, resource string) rule {
-		return rule{Level: "RequestResponse", Resources: []resources{{group, []string{resource, resource + "/*"}}}, OmitManagedFields: true}
-	}
-	for flags, want := range map[string][]rule{
-		"":                                     {reads, others},
-		"-audit-bodies=pods,deployments.apps,": {reads, bodies("", "pods"), bodies("apps", "deployments"), others},
-	} {
-		var policy struct {
-			Rules []rule `json:"rules"`
-		}
-		if err := yaml.Unmarshal([]byte(auditPolicy(parseOptions(t, flags).AuditBodies)), &policy); err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(policy.Rules, want) {
-			t.Errorf("with %q: got %+v, want %+v", flags, policy.Rules, want)
+	const begin = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  verbs: [get, list, watch]
+`
+	const bodies = `- level: RequestResponse
+  omitManagedFields: true
+  resources:
+  - group: ""
+    resources: ["pods", "pods/*"]
+- level: RequestResponse
+  omitManagedFields: true
+  resources:
+  - group: "apps"
+    resources: ["deployments", "deployments/*"]
+`
+	const end = "- level: Metadata\n"
+	for flags, want := range map[string]string{"": begin + end, "-audit-bodies=pods,deployments.apps,": begin + bodies + end} {
+		if got := auditPolicy(parseOptions(t, flags).AuditBodies); got != want {
+			t.Errorf("with %q: got\n%s", flags, got)
 		}
 	}
 }
 
-func TestIsReady(t *testing.T) {
+func TestCountReady(t *testing.T) {
 	condition := func(status corev1.ConditionStatus) []corev1.NodeCondition {
 		return []corev1.NodeCondition{
 			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
@@ -160,57 +142,24 @@ func TestIsReady(t *testing.T) {
 		name          string
 		conditions    []corev1.NodeCondition
 		taints        []corev1.Taint
+		lease         string // the node that has one
 		taintsRemoved bool
-		want          bool
+		want          int
 	}{
-		{"a new node", nil, notReady, true, false},
-		{"Ready, but still tainted", condition(corev1.ConditionTrue), notReady, true, false},
-		{"Ready, without a taint", condition(corev1.ConditionTrue), nil, true, true},
-		{"Ready, and nobody removes the taint", condition(corev1.ConditionTrue), notReady, false, true},
-		{"not Ready", condition(corev1.ConditionFalse), nil, true, false},
-		{"unreachable", condition(corev1.ConditionUnknown), nil, false, false},
+		{"a new node", nil, notReady, "node", true, 0},
+		{"Ready, but still tainted", condition(corev1.ConditionTrue), notReady, "node", true, 0},
+		{"Ready, without a taint", condition(corev1.ConditionTrue), nil, "node", true, 1},
+		{"Ready in the last run", condition(corev1.ConditionTrue), nil, "deleted", true, 0},
+		{"Ready, and nobody removes the taint", condition(corev1.ConditionTrue), notReady, "node", false, 1},
+		{"not Ready", condition(corev1.ConditionFalse), nil, "node", true, 0},
+		{"unreachable", condition(corev1.ConditionUnknown), nil, "node", false, 0},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			node := &corev1.Node{Spec: corev1.NodeSpec{Taints: test.taints}, Status: corev1.NodeStatus{Conditions: test.conditions}}
-			if got := isReady(node, test.taintsRemoved); got != test.want {
-				t.Errorf("got %t", got)
-			}
-		})
-	}
-}
-
-func TestCountReady(t *testing.T) {
-	node := func(name string, status corev1.ConditionStatus) corev1.Node {
-		return corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}},
+		node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+		node.Spec.Taints, node.Status.Conditions = test.taints, test.conditions
+		leases := []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: test.lease}}}
+		if got := countReady([]corev1.Node{node}, leases, test.taintsRemoved); got != test.want {
+			t.Errorf("%s: %d nodes are ready", test.name, got)
 		}
-	}
-	nodes := []corev1.Node{
-		node("ready", corev1.ConditionTrue),
-		node("ready-in-the-last-run", corev1.ConditionTrue),
-		node("not-ready", corev1.ConditionFalse),
-	}
-	leases := []coordinationv1.Lease{
-		{ObjectMeta: metav1.ObjectMeta{Name: "ready"}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "not-ready"}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "deleted"}},
-	}
-	if got := countReady(nodes, leases, true); got != 1 {
-		t.Errorf("%d nodes are ready, want 1", got)
-	}
-}
-
-func TestPollRetries(t *testing.T) {
-	calls := 0
-	err := poll(t.Context(), func(context.Context) error {
-		if calls++; calls < 3 {
-			return errors.New("not yet")
-		}
-		return nil
-	})
-	if err != nil || calls != 3 {
-		t.Errorf("%d calls, %v", calls, err)
 	}
 }
 

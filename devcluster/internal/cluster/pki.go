@@ -172,21 +172,13 @@ func kubeconfig(ca *authority, server string, user identity) (*clientcmdapi.Conf
 
 // writeKubeconfig writes a kubeconfig atomically, readable by the owner only.
 func writeKubeconfig(path string, config *clientcmdapi.Config) error {
-	data, err := clientcmd.Write(*config)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".kubeconfig-")
-	if err != nil {
-		return fmt.Errorf("writing the kubeconfig: %w", err)
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
+	draft := path + ".new"
+	err := clientcmd.WriteToFile(*config, draft)
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = os.Rename(draft, path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name())
+		_ = os.Remove(draft)
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	return nil

@@ -6,24 +6,24 @@ package cluster
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/rest"
 )
 
 const (
 	// startTimeout is how long to wait for a component that neither becomes ready nor
 	// exits. A start takes seconds; the timeout is for a busy machine.
-	startTimeout = 2 * time.Minute
-	pollInterval = 50 * time.Millisecond
+	startTimeout  = 2 * time.Minute
+	pollInterval  = 50 * time.Millisecond
+	healthTimeout = 5 * time.Second
 )
 
 // poll calls check until it returns nil. When ctx is done, it returns the cause and the
@@ -46,49 +46,19 @@ func poll(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// httpsCheck returns a check that succeeds when a component's health endpoint answers
-// 200. The certificate authority in caFile must have signed its certificate.
-func httpsCheck(url, caFile string, client *tls.Certificate) (func(context.Context) error, error) {
-	pool, err := cert.NewPool(caFile)
+// healthAt returns a check that succeeds when the component at a port answers a request for
+// its health with 200.
+func healthAt(port int, path string, files rest.TLSClientConfig) (func(context.Context) error, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: httpsURL(port), TLSClientConfig: files, Timeout: healthTimeout})
 	if err != nil {
 		return nil, err
 	}
-	config := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	if client != nil {
-		config.Certificates = []tls.Certificate{*client}
-	}
-	httpClient := &http.Client{
-		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
-		Timeout:   5 * time.Second,
-	}
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		response, err := httpClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", url, response.Status)
-		}
-		return nil
-	}, nil
+	return health(client.RESTClient(), path), nil
 }
 
-func etcdReady(l Layout, p Ports) (func(context.Context) error, error) {
-	client, err := tls.LoadX509KeyPair(l.Cert(etcdClient), l.Key(etcdClient))
-	if err != nil {
-		return nil, err
-	}
-	return httpsCheck(httpsURL(p.Etcd)+"/readyz", l.Cert(etcdCA), &client)
-}
-
-func apiServerReady(client kubernetes.Interface) func(context.Context) error {
+func health(component rest.Interface, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		_, err := component.Get().AbsPath(path).DoRaw(ctx)
 		return err
 	}
 }

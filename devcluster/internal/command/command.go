@@ -200,29 +200,27 @@ func fail(err error) int {
 	if stopped, ok := errors.AsType[interrupted](err); ok {
 		return 128 + int(stopped.signal)
 	}
-	var exited *supervise.ExitError
-	var notReady *cluster.NotReadyError
-	switch {
-	case errors.As(err, &exited): // first, because it may be the reason why another component did not become ready
-		fmt.Fprintf(os.Stderr, "devcluster: %v\n", exited)
-		showLog(exited.Log)
-	case errors.As(err, &notReady):
-		fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
-		showLog(notReady.Log)
-	default:
-		fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
+	log := ""
+	// The innermost, because the exit of a component may be why another did not become ready.
+	for failure := (*supervise.Failure)(nil); errors.As(err, &failure); err = failure.Err {
+		log = failure.Log
+	}
+	fmt.Fprintf(os.Stderr, "devcluster: %v\n", err)
+	if log != "" {
+		showLog(log)
 	}
 	return exitFailure
 }
 
 func showLog(path string) {
-	lines, err := supervise.Tail(path, logLines)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "its log can't be read: %v\n", err)
 		return
 	}
 	fmt.Fprintf(os.Stderr, "the end of its log, %s:\n", path)
-	for _, line := range lines {
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	for _, line := range lines[max(0, len(lines)-logLines):] {
 		fmt.Fprintln(os.Stderr, "  "+line)
 	}
 }

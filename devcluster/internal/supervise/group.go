@@ -18,8 +18,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,8 +29,11 @@ import (
 
 // Group is a set of processes that run and stop together.
 type Group struct {
-	lifeline *lifeline
-	failed   context.CancelCauseFunc
+	// A pipe that nobody writes to. Each child holds the read end. Only the supervisor holds
+	// the write end, which the operating system closes in whatever way the supervisor dies,
+	// including SIGKILL.
+	read, write *os.File
+	failed      context.CancelCauseFunc
 
 	mu       sync.Mutex
 	stopping bool
@@ -38,34 +41,29 @@ type Group struct {
 }
 
 type process struct {
-	name string
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// ExitError says that a process exited without being stopped.
-type ExitError struct {
-	Name string
-	// State is the description of the operating system: "exit status 1", "signal:
-	// killed".
-	State string
+// Failure says that a process has exited without being stopped, or did not become ready.
+type Failure struct {
+	Err error
 	// Log is the path of the file with the process' output.
 	Log string
 }
 
-func (e *ExitError) Error() string {
-	return fmt.Sprintf("%s exited unexpectedly (%s)", e.Name, e.State)
-}
+func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Failure) Unwrap() error { return f.Err }
 
 // NewGroup returns an empty group. The returned context is cancelled when a process exits
-// unexpectedly; its cause is then an *ExitError.
+// unexpectedly; its cause is then a *Failure.
 func NewGroup(ctx context.Context) (*Group, context.Context, error) {
-	l, err := newLifeline()
+	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("creating the lifeline of the components: %w", err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &Group{lifeline: l, failed: cancel, running: map[string]*process{}}, ctx, nil
+	return &Group{read: read, write: write, failed: cancel, running: map[string]*process{}}, ctx, nil
 }
 
 // Start runs this program again with the given arguments, and appends its output to the
@@ -92,7 +90,7 @@ func (g *Group) Start(name string, args, env []string, log string) error {
 		return err
 	}
 	g.running[name] = p
-	go g.watch(p, log)
+	go g.watch(name, p, log)
 	return nil
 }
 
@@ -103,9 +101,10 @@ func (g *Group) again(args, env []string) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("finding the path of this program: %w", err)
 	}
 	cmd := exec.Command(self, args...) // without a context, which would kill it at once
-	cmd.Env = append(os.Environ(), env...)
+	// The first extra file is descriptor 3 in the child.
+	cmd.ExtraFiles = []*os.File{g.read}
+	cmd.Env = append(append(os.Environ(), env...), lifelineEnv+"=3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	g.lifeline.attach(cmd)
 	return cmd, nil
 }
 
@@ -114,7 +113,7 @@ func begin(name string, cmd *exec.Cmd) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
+	p := &process{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // the state contains what the error says
 		close(p.done)
@@ -123,12 +122,12 @@ func begin(name string, cmd *exec.Cmd) (*process, error) {
 }
 
 // watch reports the end of a process that nobody stops.
-func (g *Group) watch(p *process, log string) {
+func (g *Group) watch(name string, p *process, log string) {
 	<-p.done
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.stopping {
-		g.failed(&ExitError{Name: p.name, State: p.cmd.ProcessState.String(), Log: log})
+		g.failed(&Failure{Err: fmt.Errorf("%s exited unexpectedly (%s)", name, p.cmd.ProcessState), Log: log})
 	}
 }
 
@@ -138,8 +137,7 @@ func (g *Group) watch(p *process, log string) {
 func (g *Group) Stop(ctx context.Context, grace time.Duration, waves ...[]string) {
 	g.mu.Lock()
 	g.stopping = true
-	rest := make(map[string]*process, len(g.running))
-	maps.Copy(rest, g.running)
+	rest := maps.Clone(g.running)
 	g.mu.Unlock()
 
 	for _, names := range waves {
@@ -152,12 +150,8 @@ func (g *Group) Stop(ctx context.Context, grace time.Duration, waves ...[]string
 		}
 		stopAll(ctx, grace, wave)
 	}
-	last := make([]*process, 0, len(rest))
-	for _, p := range rest {
-		last = append(last, p)
-	}
-	stopAll(ctx, grace, last)
-	g.lifeline.close()
+	stopAll(ctx, grace, slices.Collect(maps.Values(rest)))
+	_, _ = g.read.Close(), g.write.Close()
 }
 
 func stopAll(ctx context.Context, grace time.Duration, processes []*process) {
@@ -184,13 +178,6 @@ func (p *process) signal(sig syscall.Signal) {
 	default:
 		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
 	}
-}
-
-// attach passes the read end to a command as its first extra file, which is descriptor 3
-// in the child.
-func (l *lifeline) attach(cmd *exec.Cmd) {
-	cmd.ExtraFiles = []*os.File{l.read}
-	cmd.Env = append(cmd.Env, lifelineEnv+"=3")
 }
 
 // ExecSubcommand is the first argument with which this program runs Exec.
@@ -277,26 +264,6 @@ func takeTerminalBack() {
 // supervisor.
 const lifelineEnv = "DEVCLUSTER_LIFELINE_FD"
 
-// lifeline is a pipe that nobody writes to. Each child holds the read end. Only the
-// supervisor holds the write end, which the operating system closes in whatever way the
-// supervisor dies, including SIGKILL.
-type lifeline struct {
-	read, write *os.File
-}
-
-func newLifeline() (*lifeline, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("creating the lifeline of the components: %w", err)
-	}
-	return &lifeline{read: r, write: w}, nil
-}
-
-func (l *lifeline) close() {
-	_ = l.read.Close()
-	_ = l.write.Close()
-}
-
 // OnSupervisorExit calls f when the supervisor that started this process has died. main
 // must call it before anything else. It does nothing in a process without a supervisor.
 func OnSupervisorExit(f func()) {
@@ -311,36 +278,4 @@ func OnSupervisorExit(f func()) {
 		_, _ = io.Copy(io.Discard, os.NewFile(uintptr(fd), "lifeline"))
 		f()
 	}()
-}
-
-// tailBytes is how much of the end of a log Tail reads. Components write lines of a few
-// hundred bytes.
-const tailBytes = 32 << 10
-
-// Tail returns the last n lines of a file, without line ends.
-func Tail(path string, n int) ([]string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	start := max(0, info.Size()-tailBytes)
-	data, err := io.ReadAll(io.NewSectionReader(f, start, info.Size()-start))
-	if err != nil {
-		return nil, err
-	}
-	return lastLines(string(data), n), nil
-}
-
-func lastLines(text string, n int) []string {
-	text = strings.TrimRight(text, "\n")
-	if text == "" {
-		return nil
-	}
-	lines := strings.Split(text, "\n")
-	return lines[max(0, len(lines)-n):]
 }

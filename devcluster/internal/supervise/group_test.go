@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -108,18 +107,14 @@ func alive(pid int) bool {
 func newGroup(t *testing.T) (*Group, context.Context) {
 	t.Helper()
 	group, ctx, err := NewGroup(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return group, ctx
 }
 
 func start(t *testing.T, group *Group, behaviour string) (log string) {
 	t.Helper()
 	log = filepath.Join(t.TempDir(), behaviour)
-	if err := group.Start(behaviour, []string{behaviour}, nil, log); err != nil {
-		t.Fatal(err)
-	}
+	must(t, group.Start(behaviour, []string{behaviour}, nil, log))
 	return log
 }
 
@@ -127,15 +122,15 @@ func TestUnexpectedExitIsReported(t *testing.T) {
 	group, ctx := newGroup(t)
 	log := start(t, group, "fail")
 	<-ctx.Done()
-	var exit *ExitError
+	var exit *Failure
 	if !errors.As(context.Cause(ctx), &exit) {
 		t.Fatalf("the cause is %v", context.Cause(ctx))
 	}
-	if exit.Name != "fail" || exit.State != "exit status 3" || exit.Log != log {
+	if exit.Error() != "fail exited unexpectedly (exit status 3)" || exit.Log != log {
 		t.Errorf("got %+v", exit)
 	}
-	if lines, err := Tail(log, 5); err != nil || len(lines) != 1 || lines[0] != "out of cheese" {
-		t.Errorf("the log: %q, %v", lines, err)
+	if content, err := os.ReadFile(log); err != nil || string(content) != "out of cheese\n" {
+		t.Errorf("the log: %q, %v", content, err)
 	}
 	group.Stop(t.Context(), time.Second)
 }
@@ -155,24 +150,19 @@ func TestStopEndsProcessesAndIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestStopKillsAfterGrace(t *testing.T) {
-	group, _ := newGroup(t)
-	pid := awaitReady(t, start(t, group, "stubborn"))
-	group.Stop(t.Context(), 50*time.Millisecond)
-	if alive(pid) {
-		t.Error("the process is still running")
-	}
-}
-
-func TestStopKillsAtOnceWhenItsContextIsDone(t *testing.T) {
-	group, _ := newGroup(t)
-	pid := awaitReady(t, start(t, group, "stubborn"))
+func TestStopKillsAfterGraceOrWhenItsContextIsDone(t *testing.T) {
 	atOnce, cancel := context.WithCancel(t.Context())
 	cancel()
-	began := time.Now()
-	group.Stop(atOnce, time.Hour)
-	if alive(pid) || time.Since(began) > waitLimit {
-		t.Errorf("the process is still running: %t, after %s", alive(pid), time.Since(began))
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		grace time.Duration
+	}{"after grace": {t.Context(), 50 * time.Millisecond}, "at once": {atOnce, time.Hour}} {
+		group, _ := newGroup(t)
+		pid := awaitReady(t, start(t, group, "stubborn"))
+		group.Stop(test.ctx, test.grace)
+		if alive(pid) {
+			t.Errorf("%s: the process is still running", name)
+		}
 	}
 }
 
@@ -244,23 +234,15 @@ func TestLeftoversOfTheForegroundCommandAreKilled(t *testing.T) {
 func TestNothingOutlivesTheSupervisor(t *testing.T) {
 	dir := t.TempDir()
 	out, err := os.Create(filepath.Join(dir, "command"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer out.Close()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	supervisor, err := os.StartProcess(self, []string{self, "supervise", dir}, &os.ProcAttr{Files: []*os.File{nil, out, out}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	component := awaitReady(t, filepath.Join(dir, "component"))
 	grandchild := awaitReady(t, filepath.Join(dir, "command"))
-	if err := supervisor.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, supervisor.Kill())
 	if _, err := supervisor.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -269,27 +251,9 @@ func TestNothingOutlivesTheSupervisor(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	for _, test := range []struct {
-		name, content string
-		want          []string
-	}{
-		{"nothing", "", nil},
-		{"fewer lines than requested", "a\nb\n", []string{"a", "b"}},
-		{"more lines", "a\nb\nc\nd\n", []string{"b", "c", "d"}},
-		{"a last line without a line end", "a\nb\nc\nd", []string{"b", "c", "d"}},
-		{"empty lines between", "a\n\nc\n", []string{"a", "", "c"}},
-		{"more than is read", strings.Repeat("x", tailBytes) + "\nb\nc\nd\n", []string{"b", "c", "d"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "log")
-			if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			got, err := Tail(path, 3)
-			if err != nil || !slices.Equal(got, test.want) {
-				t.Errorf("got %q, %v", got, err)
-			}
-		})
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

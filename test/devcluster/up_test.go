@@ -2,11 +2,10 @@
 
 // Test of a running cluster.
 
-package test
+package devcluster
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +17,7 @@ import (
 // TestUp starts a cluster, uses it, and stops it.
 func TestUp(t *testing.T) {
 	d := up(t, filepath.Join(t.TempDir(), "data of a test"), "-nodes", "2", "-audit-bodies", "deployments.apps")
-	t.Logf("%s", d.stderr)
+	t.Logf("%s", &d.stderr)
 
 	kubeconfig := filepath.Join(d.dir, "kubeconfig")
 	if want := "export KUBECONFIG='" + kubeconfig + "'"; !strings.Contains(d.stdout.String(), want) {
@@ -37,7 +36,7 @@ func TestUp(t *testing.T) {
 	t.Run("a component has only the permissions it needs", d.testPermissions)
 	t.Run("the audit log has user and object of each write", d.testAudit)
 	t.Run("kubectl behaves like its own binary", d.testKubectl)
-	t.Run("another cluster can use neither folder nor port", d.testRefusals)
+	t.Run("another cluster can't use the port", d.testRefusals)
 
 	if code := d.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -46,7 +45,7 @@ func TestUp(t *testing.T) {
 	checkGone(t, d.dir)
 }
 
-func (d *devcluster) testLoopback(t *testing.T) {
+func (d *supervisor) testLoopback(t *testing.T) {
 	listeners, err := exec.CommandContext(t.Context(), "ss", "-Hltnp").Output()
 	if err != nil {
 		t.Skipf("ss, which lists listeners, is missing: %v", err)
@@ -69,7 +68,7 @@ func (d *devcluster) testLoopback(t *testing.T) {
 	}
 }
 
-func (d *devcluster) testPermissions(t *testing.T) {
+func (d *supervisor) testPermissions(t *testing.T) {
 	for _, test := range []struct{ user, verb, resource, subresource, want string }{
 		{"system:kube-scheduler", "create", "pods", "binding", "yes"},
 		{"system:kube-scheduler", "create", "pods", "", "no"},
@@ -86,11 +85,9 @@ func (d *devcluster) testPermissions(t *testing.T) {
 	}
 }
 
-func (d *devcluster) testAudit(t *testing.T) {
+func (d *supervisor) testAudit(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(d.dir, "audit.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log := string(data)
 	for _, user := range []string{
 		"devcluster-admin", "system:kube-scheduler", "kwok",
@@ -118,7 +115,7 @@ func (d *devcluster) testAudit(t *testing.T) {
 	}
 }
 
-func (d *devcluster) testKubectl(t *testing.T) {
+func (d *supervisor) testKubectl(t *testing.T) {
 	if out := d.kubectl("version"); !strings.Contains(out, "Server Version: v1.37.") || !strings.Contains(out, "Client Version: v1.37.") {
 		t.Errorf("kubectl version: %s", out)
 	}
@@ -141,20 +138,16 @@ func (d *devcluster) testKubectl(t *testing.T) {
 	}
 }
 
-func (d *devcluster) testRefusals(t *testing.T) {
+// testRefusals tries to start another cluster at the same port. The tests of the package
+// cluster try the same folder.
+func (d *supervisor) testRefusals(t *testing.T) {
 	server := d.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
 	_, port, _ := strings.Cut(server, "127.0.0.1:")
 	other := t.TempDir()
-	for _, test := range []struct {
-		name, dir, port, want string
-	}{
-		{"the folder", d.dir, "0", "in use by a running devcluster (process " + fmt.Sprint(d.cmd.Process.Pid) + ")"},
-		{"the port", other, port, "-api-port: port " + port + " is in use"},
-	} {
-		out, err := exec.CommandContext(t.Context(), d.bin, "up", "-data-dir", test.dir, "-api-port", test.port).CombinedOutput()
-		if exitCode(err) != 1 || !strings.Contains(string(out), test.want) || strings.Count(string(out), "\n") != 1 {
-			t.Errorf("%s: exit code %d, %s", test.name, exitCode(err), out)
-		}
+	out, err := exec.CommandContext(t.Context(), d.bin, "up", "-data-dir", other, "-api-port", port).CombinedOutput()
+	want := "-api-port: port " + port + " is in use"
+	if exitCode(err) != 1 || !strings.Contains(string(out), want) || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("exit code %d, %s", exitCode(err), out)
 	}
 	checkGone(t, other)
 }

@@ -2,9 +2,10 @@
 
 // Tests of how clusters start, fail, stop and restart.
 
-package test
+package devcluster
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,13 +20,13 @@ import (
 func TestKilledSupervisor(t *testing.T) {
 	dir := t.TempDir()
 	d := launch(t, dir, "run", "--", "sh", "-c", "echo ready; sleep 1000; true", dir)
-	d.await(startLimit, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
+	d.awaitText("ready")
 	// The supervisor, five components, the command, and the process between it and the
 	// supervisor.
 	if found := processes(t, dir); strings.Count(found, "\n")+1 != 8 {
 		t.Errorf("processes before the kill:\n%s", found)
 	}
-	d.signal(syscall.SIGKILL)
+	must(t, d.Signal(syscall.SIGKILL))
 	d.exitCode()
 	d.checkNoProcess()
 }
@@ -49,7 +50,7 @@ func TestComponentExit(t *testing.T) {
 	d.checkNoProcess()
 }
 
-func killComponent(t *testing.T, d *devcluster, component string) {
+func killComponent(t *testing.T, d *supervisor, component string) {
 	t.Helper()
 	for line := range strings.Lines(processes(t, d.dir)) {
 		// The path of the program may contain spaces. Its first argument is the
@@ -59,12 +60,8 @@ func killComponent(t *testing.T, d *devcluster, component string) {
 		}
 		number, _, _ := strings.Cut(line, " ")
 		pid, err := strconv.Atoi(number)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, syscall.Kill(pid, syscall.SIGKILL))
 		return
 	}
 	t.Fatalf("no process of %s", component)
@@ -107,34 +104,21 @@ func TestRestartWithKeptData(t *testing.T) {
 }
 
 // TestClustersAtOnce starts three clusters at the same time: each must get ports of its
-// own.
+// own, and give its command's exit code.
 func TestClustersAtOnce(t *testing.T) {
 	const n = 3
-	var clusters [n]*devcluster
+	var clusters [n]*supervisor
 	for i := range clusters {
 		clusters[i] = launch(t, t.TempDir(), "run", "--",
-			binary(t), "kubectl", "create", "configmap", "only-one", "-o", "name")
+			"sh", "-c", `"$0" kubectl create configmap only-one && exit 7`, binary(t))
 	}
 	for _, d := range clusters {
 		// AlreadyExists would mean that two of them share an API server.
-		if code := d.exitCode(); code != 0 {
-			t.Errorf("exit code %d: %s", code, d.stderr)
+		if code := d.exitCode(); code != 7 {
+			t.Errorf("exit code %d, want 7: %s", code, &d.stderr)
 		}
 		checkGone(t, d.dir)
 	}
-}
-
-func TestRunReturnsTheExitCode(t *testing.T) {
-	without := "-without=kube-controller-manager,kube-scheduler,kwok"
-	d := launch(t, t.TempDir(), "run", without, "--", "sh", "-c", `test -f "$KUBECONFIG" && exit 7`)
-	if code := d.exitCode(); code != 7 {
-		t.Errorf("exit code %d, want 7", code)
-	}
-	if strings.Contains(d.stderr.String(), "kube-scheduler") {
-		t.Error("-without has no effect")
-	}
-	d.checkNoProcess()
-	checkGone(t, d.dir)
 }
 
 // TestSecondSignal runs a command that ignores SIGTERM: the second signal kills it at
@@ -143,16 +127,19 @@ func TestSecondSignal(t *testing.T) {
 	without := "-without=kube-controller-manager,kube-scheduler,kwok"
 	script := `trap 'echo heard' TERM; echo ready; while :; do sleep 0.1; done`
 	d := launch(t, t.TempDir(), "run", without, "--", "sh", "-c", script)
-	d.await(startLimit, "the command runs", func() bool { return strings.Contains(d.stdout.String(), "ready") })
-	d.signal(syscall.SIGTERM)
-	d.await(waitLimit, "the command gets the first signal", func() bool { return strings.Contains(d.stdout.String(), "heard") })
+	d.awaitText("ready")
+	must(t, d.Signal(syscall.SIGTERM))
+	d.awaitText("heard")
 	began := time.Now()
-	d.signal(syscall.SIGTERM)
+	must(t, d.Signal(syscall.SIGTERM))
 	if code := d.exitCode(); code != 128+9 {
 		t.Errorf("exit code %d, want that of a killed command", code)
 	}
 	if took := time.Since(began); took > 8*time.Second { // after the first signal alone it would take 10 s
 		t.Errorf("the stop took %s", took)
+	}
+	if strings.Contains(d.stderr.String(), "kube-scheduler") {
+		t.Error("-without has no effect")
 	}
 	d.checkNoProcess()
 	checkGone(t, d.dir)
@@ -166,11 +153,7 @@ func TestBadCommandLines(t *testing.T) {
 		says string
 	}{
 		{"up -nodes many", 2, "-nodes"},
-		{"up -api-port 70000", 2, "-api-port 70000: must be a port from 0 to 65535"},
-		{"up -without etcd", 2, "-without etcd: "},
-		{"up -emulated-version 1.20", 2, "-emulated-version 1.20: out of range, the components can emulate "},
 		{"up -kubeconfig /no/such/folder/config", 1, "-kubeconfig /no/such/folder/config: "},
-		{"run", 2, "run needs a command"},
 		{"run -- no-such-command", 127, "no-such-command"},
 		{"dance", 2, `unknown command "dance"`},
 	} {
@@ -178,5 +161,32 @@ func TestBadCommandLines(t *testing.T) {
 		if exitCode(err) != test.want || !strings.Contains(string(out), test.says) || strings.Count(string(out), "\n") != 1 {
 			t.Errorf("devcluster %s: exit code %d, %s", test.args, exitCode(err), out)
 		}
+	}
+}
+
+// TestEmulatedVersion checks that all components work together when they emulate the
+// oldest version: Pods become ready, and are garbage collected with their Deployment. A
+// scheduler that does not emulate the API server's version never becomes ready.
+func TestEmulatedVersion(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), binary(t), "version").Output()
+	must(t, err)
+	_, list, _ := strings.Cut(string(out), "\nEmulates ")
+	emulated := strings.Fields(list)
+	if len(emulated) < 2 {
+		t.Fatalf("no version to emulate except its own:\n%s", out)
+	}
+	oldest := emulated[0]
+	d := up(t, t.TempDir(), "-emulated-version="+oldest)
+	var server struct{ EmulationMajor, EmulationMinor string }
+	must(t, json.Unmarshal([]byte(d.kubectl("get", "--raw=/version")), &server))
+	if got := server.EmulationMajor + "." + server.EmulationMinor; got != oldest {
+		t.Errorf("the API server emulates %s, want %s", got, oldest)
+	}
+	d.kubectl("create", "deployment", "web", "--image=nginx")
+	d.kubectl("rollout", "status", "deployment/web", "--timeout=25s")
+	d.kubectl("delete", "deployment", "web")
+	d.kubectl("wait", "--for=delete", "pods", "--selector=app=web", "--timeout=25s")
+	if code := d.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
