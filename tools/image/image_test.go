@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -175,21 +176,8 @@ func unpack(t *testing.T, tag name.Tag, images []*platformImage) (path string, f
 	t.Helper()
 	path, err := write(t.TempDir(), tag, images, combine(images))
 	must(t, err)
-	file, err := os.Open(path)
-	must(t, err)
-	defer file.Close()
 	folder := t.TempDir()
-	for archive := tar.NewReader(file); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		must(t, err)
-		content, err := io.ReadAll(archive)
-		must(t, err)
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, header.Name)), 0o755))
-		must(t, os.WriteFile(filepath.Join(folder, header.Name), content, 0o600))
-	}
+	must(t, exec.CommandContext(t.Context(), "tar", "-xf", path, "-C", folder).Run())
 	found, err = readLayout(folder)
 	must(t, err)
 	index, err := layout.ImageIndexFromPath(folder)

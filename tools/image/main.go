@@ -83,10 +83,7 @@ func run(ctx context.Context, opts options) error {
 		return err
 	}
 	if opts.push {
-		if err := checkRelease(images[0].program, opts.release); err != nil && !opts.force {
-			return err
-		}
-		if err := push(ctx, tag, images, whole, opts.force); err != nil {
+		if err := push(ctx, tag, images, whole, opts.release, opts.force); err != nil {
 			return fmt.Errorf("pushing %s: %w", tag.Name(), err)
 		}
 	}

@@ -39,9 +39,12 @@ func registryOptions(ctx context.Context) []remote.Option {
 
 // push pushes the image to its registry. For each platform it also pushes the bill of
 // materials, as a referrer of that platform's image, where scanners look for it.
-func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described, force bool) error {
+// Without force, it checks the programs first, which must be of the Go release or newer, and
+// the tag.
+func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described, release string, force bool) error {
 	if !force {
-		if err := errors.Join(checkCommit(images[0].program), checkTag(ctx, tag, whole)); err != nil {
+		p := images[0].program
+		if err := errors.Join(checkCommit(p), checkRelease(p, release), checkTag(ctx, tag, whole)); err != nil {
 			return err
 		}
 	}

@@ -5,20 +5,20 @@
 package main
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/tools/image/internal/scripts"
 )
 
 // standIn stands for hack/build.sh, hack/licenses.sh and devcluster, which copy it to
 // the path in their last argument, and for bin/image, which prints its arguments. It writes
-// into the archive of what it was made; its comparison prints that.
+// into the archive of what it was made; its comparison prints that, and fails for riscv64.
 const standIn = `#!/usr/bin/env bash
 set -o errexit -o nounset
 if [[ "$0" == hack/* ]]; then
@@ -29,7 +29,7 @@ fi
 printf '%s\n' "$@" >&2
 case "$1" in
 -claims) echo "${CLAIMS:-}" ;;
--compare=*) cat made ;;
+-compare=*) cat made; [[ "$(<made)" != *riscv64* ]] ;;
 -release=*)
   commit=$(git log -1 --format='%H (%D)' 2>/dev/null || true)
   cd "${3#-folder=}"
@@ -39,15 +39,10 @@ case "$1" in
 esac
 `
 
-// tree is a folder that has nothing but the recipes and their scripts.
-type tree struct {
-	*testing.T
-	folder string
-}
-
-func newTree(t *testing.T) *tree {
+// newTree makes a folder that has nothing but the recipes and their scripts.
+func newTree(t *testing.T) *scripts.Folder {
 	t.Helper()
-	c := &tree{T: t, folder: t.TempDir()}
+	c := &scripts.Folder{T: t, Path: t.TempDir()}
 	for path, isReal := range map[string]bool{
 		"Makefile": true, "go.mod": true, "tools/image/targets.mk": true, "hack/image.sh": true, "hack/install-yaml.sh": true,
 		"hack/build.sh": false, "hack/licenses.sh": false, "bin/devcluster": false,
@@ -58,29 +53,10 @@ func newTree(t *testing.T) *tree {
 			text, err = os.ReadFile(filepath.Join("..", "..", path))
 			must(t, err)
 		}
-		must(t, os.MkdirAll(filepath.Join(c.folder, filepath.Dir(path)), 0o755))
-		must(t, os.WriteFile(filepath.Join(c.folder, path), text, 0o755))
+		must(t, os.MkdirAll(filepath.Join(c.Path, filepath.Dir(path)), 0o755))
+		must(t, os.WriteFile(filepath.Join(c.Path, path), text, 0o755))
 	}
 	return c
-}
-
-// run runs a script in the tree, without the variables of the make that runs this test.
-func (c *tree) run(script string, arguments ...string) (stdout, stderr string, err error) {
-	c.Helper()
-	cmd := exec.CommandContext(c.Context(), "bash", append([]string{"-o", "errexit", "-c", script, "bash"}, arguments...)...)
-	cmd.Dir = c.folder
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		if !regexp.MustCompile(`^(GIT_.*|IMAGE.*|MAKE.*|MFLAGS)$`).MatchString(name) {
-			cmd.Env = append(cmd.Env, variable)
-		}
-	}
-	cmd.Env = append(cmd.Env, "GIT_CONFIG_GLOBAL=/dev/null",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=")
-	var out, errors bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errors
-	err = cmd.Run()
-	return out.String(), errors.String(), err
 }
 
 // TestTheNameOfAnImageIsNoCode passes names that a branch or a tag can have.
@@ -94,8 +70,8 @@ func TestTheNameOfAnImageIsNoCode(t *testing.T) {
 			`IMAGE="$1" make --keep-going $TARGETS`:                   3,
 			`make --keep-going $TARGETS IMAGE=x IMAGE_PLATFORMS="$1"`: 0, // and all that builds, such a platform
 		} {
-			_, printed, err := c.run(`TARGETS="image push-image verify-image install-yaml"; `+script, name)
-			if _, missing := os.Stat(filepath.Join(c.folder, "ran")); missing == nil {
+			_, printed, err := c.Try(`TARGETS="image push-image verify-image install-yaml"; `+script, name)
+			if _, missing := os.Stat(filepath.Join(c.Path, "ran")); missing == nil {
 				t.Fatalf("%s runs %s", script, name)
 			}
 			if err == nil || strings.Count(printed, "-image="+name+"\n") != calls {
@@ -105,23 +81,37 @@ func TestTheNameOfAnImageIsNoCode(t *testing.T) {
 	}
 }
 
-func TestPlatforms(t *testing.T) {
+// TestArguments shows what the recipes call bin/image with.
+func TestArguments(t *testing.T) {
 	c := newTree(t)
-	for script, want := range map[string][]string{
-		"make push-image IMAGE=x:1":                             {"linux_amd64", "linux_arm64"},
-		"make push-image IMAGE=x:1 IMAGE_PLATFORMS=linux/s390x": {"linux_s390x"},
-		"make image": {"linux_" + runtime.GOARCH},
+	mod, err := os.ReadFile("../../go.mod")
+	must(t, err)
+	release := regexp.MustCompile(`(?m)^toolchain (\S+)$`).FindSubmatch(mod)
+	for script, want := range map[string]struct {
+		push      string
+		platforms []string
+	}{
+		"make push-image IMAGE=x:1":                             {"-push", []string{"linux_amd64", "linux_arm64"}},
+		"make push-image IMAGE=x:1 IMAGE_PLATFORMS=linux/s390x": {"-push", []string{"linux_s390x"}},
+		"FORCE=1 make push-image IMAGE=x:1":                     {"-push", []string{"linux_amd64", "linux_arm64"}},
+		"make push-image IMAGE=x:1 FORCE=1":                     {"-push -force", []string{"linux_amd64", "linux_arm64"}},
+		"make image":                                            {"", []string{"linux_" + runtime.GOARCH}},
 	} {
-		_, printed, err := c.run(script)
+		_, printed, err := c.Try(script)
 		must(t, err)
-		var platforms []string
-		for line := range strings.Lines(printed) {
-			if folder, ok := strings.CutSuffix(line, "/sample-controller\n"); ok {
+		var flags, platforms []string
+		for _, argument := range strings.Fields(printed) {
+			if folder, ok := strings.CutSuffix(argument, "/sample-controller"); ok {
 				platforms = append(platforms, filepath.Base(folder))
+			} else if argument == "-push" || argument == "-force" {
+				flags = append(flags, argument)
 			}
 		}
-		if !slices.Equal(platforms, want) {
-			t.Errorf("%s makes programs for %v, not %v", script, platforms, want)
+		if !slices.Equal(platforms, want.platforms) || strings.Join(flags, " ") != want.push {
+			t.Errorf("%s makes programs for %v, with %v", script, platforms, flags)
+		}
+		if len(release) != 2 || !strings.Contains(printed, "-release="+string(release[1])+"\n") {
+			t.Errorf("%s does not name the release %s of go.mod:\n%s", script, release, printed)
 		}
 	}
 }
@@ -129,17 +119,15 @@ func TestPlatforms(t *testing.T) {
 // TestVerify verifies an image that claims the first of two commits. Each has a tag.
 func TestVerify(t *testing.T) {
 	c := newTree(t)
-	printed, stderr, err := c.run(`git init --quiet && echo /bin >.git/info/exclude && git add --all &&
+	printed := c.Bash(`git init --quiet && echo /bin >.git/info/exclude && git add --all &&
 git commit --quiet --message=first && git tag v1.2.3 &&
 git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --quiet go.mod && git rev-parse HEAD^`)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, stderr)
-	}
 	first, release := strings.TrimSpace(printed), runtime.Version()
 	for name, row := range map[string]struct {
 		claims string // commit, Go release, GOFIPS140, platforms and version
 		want   string // in the output, or in the error
-		fails  bool
+		fails  bool   // before the comparison
+		differ bool
 	}{
 		"a tag": {
 			claims: first + " " + release + " off linux/amd64,linux/arm64 v1.2.3",
@@ -152,6 +140,10 @@ git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --
 		"no version": {
 			claims: first + " " + release + " off linux/s390x",
 			want:   "made of " + first,
+		},
+		"another image": {
+			claims: first + " " + release + " off linux/riscv64 v1.2.3",
+			want:   "made of " + first, differ: true,
 		},
 		"an unknown commit": {
 			claims: commit + " " + release + " off linux/s390x",
@@ -174,14 +166,13 @@ git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --
 			want:   "commit " + first + " cannot be built", fails: true,
 		},
 	} {
-		stdout, stderr, err := c.run(`CLAIMS="$1" hack/image.sh -verify NAME@DIGEST`, row.claims)
+		stdout, stderr, err := c.Try(`CLAIMS="$1" hack/image.sh -verify NAME@DIGEST`, row.claims)
 		isCompared := strings.Contains(stderr, "-compare=")
-		if (err != nil) != row.fails || isCompared == row.fails || !strings.Contains(stdout+stderr, row.want) {
+		if (err != nil) != (row.fails || row.differ) || isCompared == row.fails || !strings.Contains(stdout+stderr, row.want) {
 			t.Errorf("%s: %v, want %q, got\n%s%s", name, err, row.want, stdout, stderr)
 		}
 	}
-	printed, _, err = c.run("git tag; git status --short; git worktree list")
-	must(t, err)
+	printed = c.Bash("git tag; git status --short; git worktree list")
 	if !strings.HasPrefix(printed, "v1.2.3\nv1.2.4\nD  go.mod\n") || strings.Count(printed, "\n") != 4 {
 		t.Errorf("the user's own clone has now\n%s", printed)
 	}

@@ -133,7 +133,7 @@ func quiet() registry.Option { return registry.Logger(log.New(io.Discard, "", 0)
 func TestPush(t *testing.T) {
 	tag := newRegistry(t, registry.New(quiet(), registry.WithReferrersSupport(true))).Tag("v1")
 	images := newImages(t, "amd64", "arm64")
-	must(t, push(t.Context(), tag, images, combine(images), false))
+	must(t, push(t.Context(), tag, images, combine(images), "", false))
 	wantTag(t, tag, combine(images))
 	for _, image := range images {
 		digest, err := image.Digest()
@@ -173,24 +173,27 @@ func TestPushRefusals(t *testing.T) {
 	for name, row := range map[string]struct {
 		program *program
 		tag     string
+		release string
 		want    string // in the error; empty if the push succeeds
 	}{
-		"a new tag":        {programFor("amd64"), "v2", ""},
-		"the same image":   {programFor("amd64"), "v1", ""},
-		"another image":    {programFor("arm64"), "v1", "the tag is taken by sha256:"},
-		"a changed tree":   {dirty, "v2", "the tree has changes that are not in commit " + commit},
-		"no commit at all": {withoutGit(programFor("amd64")), "v2", "the build found no git commit"},
+		"a new tag":        {programFor("amd64"), "v2", "go1.25.9", ""},
+		"the same image":   {programFor("amd64"), "v1", "go1.26.0", ""},
+		"another image":    {programFor("arm64"), "v1", "", "the tag is taken by sha256:"},
+		"a changed tree":   {dirty, "v2", "", "the tree has changes that are not in commit " + commit},
+		"no commit at all": {withoutGit(programFor("amd64")), "v2", "", "the build found no git commit"},
+		"an older Go":      {programFor("amd64"), "v2", "go1.26.1", "GOTOOLCHAIN=go1.26.1 "},
+		"a much older Go":  {programFor("amd64"), "v2", "go1.26.10", "GOTOOLCHAIN=go1.26.10 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repository := newRegistry(t, registry.New(quiet()))
 			first := newImages(t, "amd64")
-			must(t, push(t.Context(), repository.Tag("v1"), first, combine(first), false))
+			must(t, push(t.Context(), repository.Tag("v1"), first, combine(first), "", false))
 			image, err := newPlatformImage(row.program)
 			must(t, err)
 			images := []*platformImage{image}
 			tag := repository.Tag(row.tag)
 
-			err = push(t.Context(), tag, images, combine(images), false)
+			err = push(t.Context(), tag, images, combine(images), row.release, false)
 
 			if (row.want == "") != (err == nil) {
 				t.Errorf("the error is %v", err)
@@ -201,19 +204,9 @@ func TestPushRefusals(t *testing.T) {
 				}
 				wantTag(t, repository.Tag("v1"), first[0])
 			}
-			must(t, push(t.Context(), tag, images, combine(images), true))
+			must(t, push(t.Context(), tag, images, combine(images), row.release, true))
 			wantTag(t, tag, image)
 		})
-	}
-}
-
-func TestPushNeedsTheReleaseOfGoMod(t *testing.T) {
-	p := programFor("amd64") // of go1.26.0
-	for named, refused := range map[string]bool{"": false, "go1.25.9": false, "go1.26.0": false, "go1.26.1": true, "go1.26.10": true} {
-		err := checkRelease(p, named)
-		if refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "GOTOOLCHAIN="+named+" ") {
-			t.Errorf("%s: the error is %v", named, err)
-		}
 	}
 }
 
@@ -236,7 +229,7 @@ func TestPushIfTheTagCannotBeChecked(t *testing.T) {
 		}
 	}))
 	images := newImages(t, "amd64")
-	err := push(t.Context(), repository.Tag("v1"), images, combine(images), false)
+	err := push(t.Context(), repository.Tag("v1"), images, combine(images), "", false)
 	if err == nil || !strings.Contains(err.Error(), "checking whether the tag is taken") || !strings.Contains(err.Error(), "FORCE=1") {
 		t.Errorf("the error is %v", err)
 	}
