@@ -78,21 +78,10 @@ func run(ctx context.Context, kubeconfig string, events, watches bool) error {
 			return err
 		}
 	}
-	todo := make(chan *samplev1alpha1.Foo, len(waiting.Items))
-	for i := range waiting.Items {
-		todo <- &waiting.Items[i]
-	}
-	close(todo)
 	workers, working := errgroup.WithContext(ctx)
-	for range goroutines {
-		workers.Go(func() error {
-			for foo := range todo {
-				if err := l.settle(working, foo); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	workers.SetLimit(goroutines)
+	for i := range waiting.Items {
+		workers.Go(func() error { return l.settle(working, &waiting.Items[i]) })
 	}
 	if err := workers.Wait(); err != nil {
 		return err

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -54,11 +53,10 @@ type Options struct {
 
 // Cluster is a running control plane.
 type Cluster struct {
-	// Kube, Foos and Metadata are the benchmark's own clients, with the administrator's
-	// permissions and without rate limits.
-	Kube     kubernetes.Interface
-	Foos     clientset.Interface
-	Metadata metadata.Interface
+	// Kube and Foos are the benchmark's own clients, with the administrator's permissions
+	// and without rate limits.
+	Kube kubernetes.Interface
+	Foos clientset.Interface
 	// ContenderKubeconfig is the path of the measured account's kubeconfig.
 	ContenderKubeconfig string
 
@@ -83,11 +81,11 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) (err error) {
-	var flags []string
-	if !c.options.Whole {
-		flags = append(flags, testcluster.ControlPlaneOnly)
+	flag := testcluster.ControlPlaneOnly
+	if c.options.Whole {
+		flag = "-audit-bodies=foos.samplecontroller.k8s.io" // for Convergence
 	}
-	if c.Cluster, err = testcluster.StartCluster(ctx, c.options.Program, c.path("data"), flags...); err != nil {
+	if c.Cluster, err = testcluster.StartCluster(ctx, c.options.Program, c.path("data"), flag); err != nil {
 		return err
 	}
 	config, err := testcluster.LoadConfig(c.Kubeconfig)
@@ -98,10 +96,9 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	protobuf := rest.CopyConfig(config)
 	protobuf.ContentType = runtime.ContentTypeProtobuf
 	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	var errs [3]error
+	var errs [2]error
 	c.Kube, errs[0] = kubernetes.NewForConfig(protobuf)
 	c.Foos, errs[1] = clientset.NewForConfig(config)
-	c.Metadata, errs[2] = metadata.NewForConfig(metadata.ConfigFor(config))
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}

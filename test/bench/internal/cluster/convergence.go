@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Convergence: watches until Foos have converged, whatever program makes them.
-//
-// Without kube-controller-manager a Foo has converged when it controls, by UID, a
-// Deployment with the name that it asks for, and its status has been written, which
-// managedFields show. These watches transfer only metadata, as protobuf, so that they
-// take little CPU from the measured programs.
-//
-// With kube-controller-manager a Foo has converged when its status reports that its Pods
-// are available.
+// Convergence: when the audit log says that Foos have converged, whatever program makes
+// them. The benchmark watches nothing, and so takes little CPU from the measured programs.
 
 package cluster
 
@@ -19,155 +12,93 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
+	"example.com/sample-controller/test/audit"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Convergence waits for Foos to converge.
-type Convergence struct {
-	signs  chan sign
-	stop   func()
-	needed int // signs of each Foo
-	foos   map[types.UID]*samplev1alpha1.Foo
-}
+// readInterval is the time between two readings of the audit log. It does not affect the
+// times of convergence, which are in the log.
+const readInterval = 50 * time.Millisecond
 
-// sign is one of the observations that a Foo needs to have converged.
-type sign struct {
-	foo  types.UID
-	kind int
-	at   time.Time
-	err  error
+// lacks is what a Foo needs to have converged.
+type lacks struct{ deployment, status, available bool }
+
+// Convergence waits for Foos to converge.
+//
+// Without kube-controller-manager a Foo has converged when the measured program has created
+// a Deployment with the name that the Foo asks for, and has written the Foo's status. With
+// kube-controller-manager it has converged when its status reports that its Pods are
+// available.
+type Convergence struct {
+	log *audit.Log
+	// open holds the Foos that have not converged, by namespace and name. The Foos ask for
+	// Deployments of their own names.
+	open  map[string]lacks
+	times []time.Time
 }
 
 // Watch starts to watch for the convergence of Foos that have been created.
-func (cluster *Cluster) Watch(ctx context.Context, foos ...*samplev1alpha1.Foo) (*Convergence, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	c := &Convergence{signs: make(chan sign, 1024), stop: cancel, foos: map[types.UID]*samplev1alpha1.Foo{}}
-	since := ""
+func (c *Cluster) Watch(foos ...*samplev1alpha1.Foo) (*Convergence, error) {
+	log, err := audit.OpenAtEnd(c.AuditLog())
+	if err != nil {
+		return nil, err
+	}
+	open := map[string]lacks{}
 	for _, foo := range foos {
-		c.foos[foo.UID] = foo
-		since = foo.ResourceVersion
+		open[foo.Namespace+"/"+foo.Name] = lacks{deployment: !c.options.Whole, status: !c.options.Whole, available: c.options.Whole}
 	}
-	fooVersion := samplev1alpha1.GroupVersion.Version
-	fooResource := samplev1alpha1.Resource("foos").WithVersion(fooVersion)
-	sources := []source{
-		{cluster.Metadata.Resource(appsv1.SchemeGroupVersion.WithResource("deployments")).Watch, c.hasDeployment},
-		{cluster.Metadata.Resource(fooResource).Watch, hasStatus},
-	}
-	if cluster.options.Whole {
-		sources = []source{{cluster.Foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).Watch, isAvailable}}
-	}
-	c.needed = len(sources)
-	for kind, source := range sources {
-		watcher, err := watchtools.NewRetryWatcherWithContext(ctx, since, source)
-		if err != nil {
-			cancel()
-			return nil, fmt.Errorf("watching for convergence: %w", err)
-		}
-		go c.read(ctx, watcher, kind, source.judge)
-	}
-	return c, nil
-}
-
-// source is a watch, and a function that reports for which Foo an object is a sign.
-type source struct {
-	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	judge func(runtime.Object) (types.UID, bool)
-}
-
-// WatchWithContext opens the watch.
-func (s source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return s.watch(ctx, options)
-}
-
-var _ cache.WatcherWithContext = source{}
-
-// read turns the events of a watch into signs.
-func (c *Convergence) read(ctx context.Context, watcher watch.Interface, kind int, judge func(runtime.Object) (types.UID, bool)) {
-	send := func(s sign) {
-		select {
-		case c.signs <- s:
-		case <-ctx.Done():
-		}
-	}
-	for event := range watcher.ResultChan() {
-		switch event.Type {
-		case watch.Added, watch.Modified:
-			if foo, ok := judge(event.Object); ok {
-				send(sign{foo: foo, kind: kind, at: time.Now()})
-			}
-		case watch.Error:
-			send(sign{err: fmt.Errorf("watching for convergence: %v", event.Object)})
-		}
-	}
-	send(sign{err: errors.New("watching for convergence: the watch ended")})
+	return &Convergence{log: log, open: open}, nil
 }
 
 // Wait returns when all Foos have converged, with the times in ascending order. It returns
 // an error when ctx or the measured program ends.
 func (c *Convergence) Wait(ctx context.Context, ended <-chan struct{}) ([]time.Time, error) {
-	defer c.stop()
-	signs := map[types.UID]int{}
-	var times []time.Time
-	for len(times) < len(c.foos) {
+	ticker := time.NewTicker(readInterval)
+	defer ticker.Stop()
+	for {
+		writes, err := c.log.Next()
+		if err != nil {
+			return nil, err
+		}
+		c.read(writes)
+		if len(c.open) == 0 {
+			slices.SortFunc(c.times, time.Time.Compare)
+			return c.times, nil
+		}
 		select {
-		case s := <-c.signs:
-			if s.err != nil {
-				return times, s.err
-			}
-			_, ours := c.foos[s.foo]
-			before := signs[s.foo]
-			signs[s.foo] |= 1 << s.kind
-			if all := 1<<c.needed - 1; ours && before != all && signs[s.foo] == all {
-				times = append(times, s.at)
-			}
+		case <-ticker.C:
 		case <-ended:
-			return times, errors.New("the program ended before all Foos had converged")
+			return nil, errors.New("the program ended before all Foos had converged")
 		case <-ctx.Done():
-			return times, fmt.Errorf("%d of %d Foos have converged: %w", len(times), len(c.foos), context.Cause(ctx))
+			return nil, fmt.Errorf("%d Foos have converged, %d have not: %w", len(c.times), len(c.open), context.Cause(ctx))
 		}
 	}
-	return times, nil
 }
 
-// hasDeployment returns the UID of the Foo that controls a Deployment, and reports
-// whether the Deployment has the name that the Foo asks for.
-func (c *Convergence) hasDeployment(object runtime.Object) (types.UID, bool) {
-	deployment, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return "", false
+func (c *Convergence) read(writes []audit.Write) {
+	for _, write := range writes {
+		key := write.Namespace + "/" + write.Name
+		left, isOpen := c.open[key]
+		if !isOpen || write.User != User || !write.OK() {
+			continue
+		}
+		switch write.Verb + " " + write.Path() {
+		case "create deployments":
+			left.deployment = false
+		case "update foos/status", "patch foos/status":
+			left.status = false
+			left.available = left.available && !isAvailable(write.Response)
+		}
+		c.open[key] = left
+		if left == (lacks{}) {
+			delete(c.open, key)
+			c.times = append(c.times, write.Done)
+		}
 	}
-	owner := metav1.GetControllerOfNoCopy(deployment)
-	if owner == nil {
-		return "", false
-	}
-	foo, ok := c.foos[owner.UID]
-	return owner.UID, ok && foo.Namespace == deployment.Namespace && foo.Spec.DeploymentName == deployment.Name
 }
 
-// hasStatus reports whether a Foo's status has been written.
-func hasStatus(object runtime.Object) (types.UID, bool) {
-	foo, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return "", false
-	}
-	return foo.UID, slices.ContainsFunc(foo.ManagedFields, func(written metav1.ManagedFieldsEntry) bool {
-		return written.Subresource == "status"
-	})
-}
-
-// isAvailable reports whether a Foo's status says that its Pods are available.
-func isAvailable(object runtime.Object) (types.UID, bool) {
-	foo, ok := object.(*samplev1alpha1.Foo)
-	if !ok || foo.Spec.Replicas == nil {
-		return "", false
-	}
-	return foo.UID, foo.Status.AvailableReplicas == *foo.Spec.Replicas
+// isAvailable reports whether a Foo's status says that its Pod is available.
+func isAvailable(foo *audit.Object) bool {
+	return foo != nil && foo.Status.AvailableReplicas != nil && *foo.Status.AvailableReplicas == 1
 }

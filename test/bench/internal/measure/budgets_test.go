@@ -48,11 +48,6 @@ func TestBudgets(t *testing.T) {
 		if b.counter, err = s.Count(ctx); err != nil {
 			return err
 		}
-		defer func() {
-			if b.running != nil {
-				b.running.stop()
-			}
-		}()
 		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest) && t.Run("restart", b.restart)
 		return nil
 	})
@@ -87,11 +82,9 @@ func (b *budgets) newFoos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, _, err := b.converge(ctx, b.subject, foos...)
-	if err != nil {
+	if b.running, _, err = b.converge(ctx, b.subject, convergeTimeout, foos...); err != nil {
 		t.Fatal(err)
 	}
-	b.running = running
 	for foo, writes := range writesByFoo(b.untilQuiet(t)) {
 		if n := writes["create deployments"]; n != 1 {
 			t.Errorf("%s: %d requests to create a Deployment, want 1", foo, n)

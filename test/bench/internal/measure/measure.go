@@ -44,9 +44,11 @@ type session struct {
 	*cluster.Cluster
 	// probes is the number of Foos that were created to show when caches are full.
 	probes int
+	// started are all programs that were started.
+	started []*process
 }
 
-// in starts a cluster, calls do with it, and removes it.
+// in starts a cluster, calls do with it, stops what do has started, and removes the cluster.
 func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) error {
 	c, err := cluster.Start(ctx, cluster.Options{
 		Program: b.Devcluster, Repository: b.Repository, Whole: whole, Namespaces: append(namespaces(), quietNamespace),
@@ -54,7 +56,11 @@ func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) err
 	if err != nil {
 		return err
 	}
-	err = do(&session{Cluster: c})
+	s := &session{Cluster: c}
+	err = do(s)
+	for _, p := range s.started {
+		p.stop()
+	}
 	if err != nil && ctx.Err() == nil {
 		err = errors.Join(err, c.Running())
 	}
@@ -77,7 +83,8 @@ func (s *session) start(p Program) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &process{Program: program, started: began}, nil
+	s.started = append(s.started, &process{Program: program, started: began})
+	return s.started[len(s.started)-1], nil
 }
 
 // stop stops the program with SIGTERM, then with SIGKILL.
@@ -129,12 +136,17 @@ func usageOf(pid int) (usage, error) {
 	}, nil
 }
 
-// converge starts a program and waits until Foos have converged. The program keeps
-// running unless there is an error. The times are since its start.
-func (s *session) converge(ctx context.Context, p Program, foos ...*samplev1alpha1.Foo) (running *process, times []time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, convergeTimeout)
+// errLate is the cause of the end of a wait for Foos to converge.
+var errLate = errors.New("not within the limit")
+
+// converge starts a program and waits until Foos have converged, or returns errLate after a
+// limit. The times are since its start.
+func (s *session) converge(
+	ctx context.Context, p Program, limit time.Duration, foos ...*samplev1alpha1.Foo,
+) (running *process, times []time.Duration, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
-	watch, err := s.Watch(ctx, foos...)
+	watch, err := s.Watch(foos...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,9 +155,7 @@ func (s *session) converge(ctx context.Context, p Program, foos ...*samplev1alph
 	}
 	seen, err := watch.Wait(ctx, running.Ended())
 	if err != nil {
-		err = fmt.Errorf("%s: %w", p.Name, errors.Join(err, running.Err()))
-		running.stop()
-		return nil, nil, err
+		return running, nil, fmt.Errorf("%s: %w", p.Name, errors.Join(err, running.Err()))
 	}
 	for _, at := range seen {
 		times = append(times, at.Sub(running.started))

@@ -7,6 +7,7 @@ package measure
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -64,13 +65,12 @@ const (
 func Build(ctx context.Context, repository, folder, ours string) (*Set, error) {
 	bench, thirdParty := filepath.Join(repository, "test/bench"), filepath.Join(repository, "test/thirdparty")
 	set := &Set{Versions: map[string]string{}}
-	for module, in := range map[string]string{upstreamModule: thirdParty, runtimeModule: bench} {
-		version, err := goList(ctx, in, module, "{{.Version}}")
-		if err != nil {
-			return nil, err
-		}
-		set.Versions[module] = version
+	upstream, errUpstream := download(ctx, thirdParty, upstreamModule)
+	onRuntime, errRuntime := download(ctx, bench, runtimeModule)
+	if err := errors.Join(errUpstream, errRuntime); err != nil {
+		return nil, err
 	}
+	set.Versions[upstreamModule], set.Versions[runtimeModule] = upstream.Version, onRuntime.Version
 	program := func(name string) Program { return Program{Name: name, Path: filepath.Join(folder, name)} }
 	set.Ours = Ours(ours)
 	if ours == "" {
@@ -83,71 +83,61 @@ func Build(ctx context.Context, repository, folder, ours string) (*Set, error) {
 	set.ControllerRuntime, set.Bare = program("controller-runtime"), program("bare")
 	return set, errors.Join(
 		goBuild(ctx, thirdParty, set.Upstream.Path, upstreamModule),
-		buildUnlimited(ctx, repository, thirdParty, set.Unlimited.Path),
+		buildUnlimited(ctx, repository, upstream.Dir, set.Unlimited.Path),
 		goBuild(ctx, bench, set.ControllerRuntime.Path, "./contender/controllerruntime"),
 		goBuild(ctx, bench, set.Bare.Path, "./contender/bare"))
 }
 
 // BuildOurs builds the controller of this repository.
 func BuildOurs(ctx context.Context, repository, output string) error {
-	return run(ctx, repository, "hack/build.sh", "-stamp", ".", ".", output)
+	build := exec.CommandContext(ctx, filepath.Join(repository, "hack/build.sh"), "-stamp", ".", ".", output)
+	build.Dir = repository
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the controller: %w\n%s", err, out)
+	}
+	return nil
 }
 
-// buildUnlimited builds upstream's module with our main.go. It builds a copy, because the
-// module cache is read-only, and go build -overlay rejects files in it.
-func buildUnlimited(ctx context.Context, repository, thirdParty, output string) error {
-	source, err := goList(ctx, thirdParty, upstreamModule, "{{.Dir}}")
-	if err != nil {
-		return err
-	}
+// buildUnlimited builds upstream's module, whose source is in a folder, with our main.go. It
+// builds a copy, because the module cache is read-only, and go build -overlay rejects files
+// in it.
+func buildUnlimited(ctx context.Context, repository, source, output string) error {
 	scratch, err := os.MkdirTemp("", "foo-bench-upstream-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	if err := run(ctx, scratch, "cp", "-R", source+"/.", "."); err != nil {
+	unlimited, err := os.ReadFile(filepath.Join(repository, "test/bench/contender/upstream-main.go.txt"))
+	if err != nil {
 		return err
 	}
-	if err := run(ctx, scratch, "chmod", "-R", "u+w", "."); err != nil {
-		return err
-	}
-	unlimited := filepath.Join(repository, "test/bench/contender/upstream-main.go.txt")
-	if err := run(ctx, scratch, "cp", unlimited, "main.go"); err != nil {
+	err = errors.Join(os.CopyFS(scratch, os.DirFS(source)), os.WriteFile(filepath.Join(scratch, "main.go"), unlimited, 0o600))
+	if err != nil {
 		return err
 	}
 	return goBuild(ctx, scratch, output, ".")
 }
 
-func goList(ctx context.Context, folder, module, format string) (string, error) {
-	// go mod download is needed for the Dir of a module that only a build would fetch.
-	if err := run(ctx, folder, "go", "mod", "download", module); err != nil {
-		return "", err
+// module is what the go command says about a module. Dir is the folder with its source.
+type module struct{ Version, Dir string }
+
+// download fetches a module in the version that the module in a folder requires.
+func download(ctx context.Context, folder, path string) (m module, err error) {
+	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
+	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off")
+	out, err := command.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &m)
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", format, module)
-	list.Dir = folder
-	out, err := list.Output()
 	if err != nil {
-		return "", fmt.Errorf("finding %s in the module in %s: %w", module, folder, err)
+		return m, fmt.Errorf("downloading %s for the module in %s: %w", path, folder, err)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return m, nil
 }
 
 // goBuild builds with the flags of hack/build.sh, to share its build cache.
 func goBuild(ctx context.Context, folder, output, pkg string) error {
 	return testcluster.Build(ctx, folder, output, pkg, "-ldflags=-s -w")
-}
-
-func run(ctx context.Context, folder, name string, args ...string) error {
-	command := exec.CommandContext(ctx, name, args...)
-	command.Dir = folder
-	if filepath.Dir(name) != "." {
-		command.Path, command.Err = filepath.Join(folder, name), nil
-	}
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s in %s: %w\n%s", name, strings.Join(args, " "), folder, err, out)
-	}
-	return nil
 }
 
 // DescribeMachine describes this machine. It leaves empty what it can't read.

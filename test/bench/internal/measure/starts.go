@@ -7,9 +7,9 @@ package measure
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -19,9 +19,6 @@ const (
 	idleShare    = 0.05
 	idleInterval = time.Second
 )
-
-// errLate is the cause of the end of a wait for full caches.
-var errLate = errors.New("the caches are not full within the limit")
 
 // StartOptions describe a measurement of programs that start beside objects.
 type StartOptions struct {
@@ -108,30 +105,24 @@ func (s *session) startReady(
 		running, err = s.start(p)
 		return running, 0, err
 	}
-	probe, err := createFoo(ctx, s.Cluster, quietNamespace, s.probes)
+	probe, err := s.createProbe(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	s.probes++
-	watch, err := s.Watch(ctx, probe)
-	if err != nil {
-		return nil, 0, err
-	}
-	if running, err = s.start(p); err != nil {
-		return nil, 0, err
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, limit, errLate)
-	defer cancel()
-	times, err := watch.Wait(limited, running.Ended())
-	switch {
-	case errors.Is(err, errLate):
+	running, times, err := s.converge(ctx, p, limit, probe)
+	if errors.Is(err, errLate) {
 		return running, 0, nil
-	case err != nil:
-		err = fmt.Errorf("%s: %w", p.Name, errors.Join(err, running.Err()))
-		running.stop()
+	}
+	if err != nil {
 		return nil, 0, err
 	}
-	return running, times[0].Sub(running.started).Seconds(), nil
+	return running, times[0].Seconds(), nil
+}
+
+// createProbe creates a Foo that shows when a program's caches are full.
+func (s *session) createProbe(ctx context.Context) (*samplev1alpha1.Foo, error) {
+	s.probes++
+	return createFoo(ctx, s.Cluster, quietNamespace, s.probes)
 }
 
 // idle waits until a program uses almost no CPU. It returns the time since when that is so,

@@ -72,11 +72,10 @@ func (s *session) trial(
 	if err != nil {
 		return outcome, err
 	}
-	running, times, err := s.converge(ctx, p, foos...)
+	running, times, err := s.converge(ctx, p, convergeTimeout, foos...)
 	if err != nil {
 		return outcome, err
 	}
-	defer running.stop()
 	converged, err := running.usage()
 	if err != nil {
 		return outcome, err
@@ -209,18 +208,17 @@ func (r *atRest) end(ctx context.Context, duration time.Duration) (found results
 func (s *session) restart(
 	ctx context.Context, p Program, counter *cluster.Counter, options TrialOptions,
 ) (found results.Restart, err error) {
-	probe, err := createFoo(ctx, s.Cluster, quietNamespace, 0)
+	probe, err := s.createProbe(ctx)
 	if err != nil {
 		return found, err
 	}
 	if _, err := counter.Next(ctx); err != nil {
 		return found, err
 	}
-	running, times, err := s.converge(ctx, p, probe)
+	running, times, err := s.converge(ctx, p, convergeTimeout, probe)
 	if err != nil {
 		return found, err
 	}
-	defer running.stop()
 	if err := running.pause(ctx, options.Restart); err != nil {
 		return found, err
 	}

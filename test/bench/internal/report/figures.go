@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"example.com/sample-controller/test/bench/internal/results"
 )
@@ -127,21 +126,12 @@ func kinds(of map[string][]results.Trial) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// number formats a value with at most three significant digits.
+// number formats a value with three significant digits, or without decimals.
 func number(value float64) string {
-	if value == 0 {
-		return "0"
+	if value >= 999.5 {
+		return strconv.FormatFloat(value, 'f', 0, 64)
 	}
-	return decimal(value, max(0, 2-int(math.Floor(math.Log10(math.Abs(value))))))
-}
-
-// decimal formats a value with at most some digits after the point.
-func decimal(value float64, digits int) string {
-	text := strconv.FormatFloat(value, 'f', digits, 64)
-	if strings.Contains(text, ".") {
-		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	return text
+	return strconv.FormatFloat(value, 'g', 3, 64)
 }
 
 // count formats calls per Foo. It distinguishes few from none.
@@ -149,7 +139,7 @@ func count(calls spread) string {
 	if calls.Median > 0 && calls.Median < 0.005 {
 		return "< 0.01"
 	}
-	return decimal(calls.Median, 2)
+	return strconv.FormatFloat(math.Round(calls.Median*100)/100, 'f', -1, 64)
 }
 
 // seconds formats a time, which is 0 if it was too long to be measured.
