@@ -269,7 +269,7 @@ func (p *planner) throughput() (steps []step) {
 			steps = append(steps, step{
 				part:  "throughput",
 				title: fmt.Sprintf("%d waiting Foos, round %d of %d: %s", options.Foos, round+1, p.sizes.rounds, contender.Name),
-				run:   p.trial(contender, options, p.found.Isolated),
+				run:   p.trial(contender, options, results.Isolated),
 			})
 		}
 	}
@@ -283,87 +283,76 @@ func (p *planner) whole() (steps []step) {
 				part: "whole",
 				title: fmt.Sprintf("%d Foos until their Pods are available, round %d of %d: %s",
 					p.sizes.wholeFoos, round+1, p.sizes.rounds, contender.Name),
-				run: p.trial(contender, measure.TrialOptions{Foos: p.sizes.wholeFoos, Whole: true}, p.found.Whole),
+				run: p.trial(contender, measure.TrialOptions{Foos: p.sizes.wholeFoos, Whole: true}, results.Whole),
 			})
 		}
 	}
 	return steps
 }
 
-// trial returns the function of a step that adds a trial to some results.
-func (p *planner) trial(
-	contender measure.Program, options measure.TrialOptions, into map[string][]results.Trial,
-) func(context.Context) (string, error) {
+// trial returns the function of a step that adds a trial to a table.
+func (p *planner) trial(contender measure.Program, options measure.TrialOptions, table string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
-		outcome, err := p.bench.Trial(ctx, contender, options)
+		run, restart, err := p.bench.Trial(ctx, contender, options)
 		if err != nil {
 			return "", err
 		}
-		trial := outcome.Trial
-		into[contender.Name] = append(into[contender.Name], trial)
+		p.add(table, contender.Name, run)
+		foos := float64(run.Foos)
 		summary := fmt.Sprintf("%.1f Foos/s, CPU per Foo %.2f ms, %.0f s later %.2f ms, %.0f MiB",
-			trial.PerSecond, trial.CPUConverged, trial.SettledSeconds, trial.CPUSettled, trial.PeakMiB)
-		if outcome.Rest != nil {
-			p.found.Rest[contender.Name], p.found.Restart[contender.Name] = *outcome.Rest, *outcome.Restart
+			run.PerSecond(), run.CPUConverged/foos, run.SettledSeconds, run.CPUSettled/foos, run.PeakMiB)
+		if restart != nil {
+			p.add(results.Restart, contender.Name, *restart)
 			summary += fmt.Sprintf("; at rest %.0f calls in %.0f s; restarted: ready in %.2f s, %.0f writes",
-				outcome.Rest.Calls.Total(), outcome.Rest.Seconds, outcome.Restart.ReadySeconds, outcome.Restart.Calls.Writes())
+				run.Rest.Calls.Total(), run.Rest.Seconds, restart.Seconds, restart.Calls.Writes())
 		}
 		return summary, nil
 	}
 }
 
+func (p *planner) add(table, contender string, run results.Run) {
+	p.found.Tables[table][contender] = append(p.found.Tables[table][contender], run)
+}
+
 func (p *planner) memory() []step {
+	options := measure.Options{Limit: p.sizes.holdingLimit, Idle: p.sizes.holdingLimit, Late: true}
+	holdings := func(kind, table string, controllers ...measure.Program) []step {
+		return p.starts("memory", kind, table, p.sizes.holdings, options, controllers)
+	}
 	steps := slices.Concat(
-		p.holdings(false, p.found.Memory.Foos, p.chosen(p.programs.Ours, p.programs.ControllerRuntime)),
-		p.holdings(false, p.found.Memory.Foos, p.chosen(p.programs.Unlimited)),
-		p.holdings(true, p.found.Memory.Foreign, p.controllers()))
+		holdings("settled Foos", results.Settled, p.chosen(p.programs.Ours, p.programs.ControllerRuntime)...),
+		holdings("settled Foos", results.Settled, p.chosen(p.programs.Unlimited)...),
+		holdings("foreign Deployments", results.Foreign, p.controllers()...))
 	for _, contender := range p.chosen(p.programs.Ours, p.programs.Unlimited) {
 		steps = append(steps, step{
 			part:  "memory",
 			title: fmt.Sprintf("%d waiting Foos beside as many foreign Deployments: %s", p.sizes.peak, contender.Name),
-			run:   p.trial(contender, measure.TrialOptions{Foos: p.sizes.peak, Foreign: p.sizes.peak}, p.found.Memory.Peak),
+			run:   p.trial(contender, measure.TrialOptions{Foos: p.sizes.peak, Foreign: p.sizes.peak}, results.Peak),
 		})
 	}
 	return steps
 }
 
-// holdings measures memory beside some kind of objects.
-func (p *planner) holdings(foreign bool, into map[string][]results.Holding, controllers []measure.Program) []step {
-	kind := "settled Foos"
-	if foreign {
-		kind = "foreign Deployments"
-	}
-	options := measure.StartOptions{Sizes: p.sizes.holdings, Foreign: foreign, Limit: p.sizes.holdingLimit}
-	return p.starts("memory", kind, options, controllers, func(name string, start results.Start) {
-		into[name] = append(into[name], start.Holding)
-	})
-}
-
 // large shows when one replica is not enough.
 func (p *planner) large() []step {
-	options := measure.StartOptions{Sizes: []int{p.sizes.large}, Limit: p.sizes.largeLimit, Rest: p.sizes.largeRest}
-	return p.starts("large", "settled Foos", options, p.controllers(), func(name string, start results.Start) {
-		p.found.Large.Foos = p.sizes.large
-		p.found.Large.Starts[name] = start
-	})
+	options := measure.Options{Limit: p.sizes.largeLimit, Idle: p.sizes.largeLimit, Late: true, Rest: p.sizes.largeRest}
+	return p.starts("large", "settled Foos", results.Large, []int{p.sizes.large}, options, p.controllers())
 }
 
-// starts returns the step of a part that starts controllers beside objects.
-func (p *planner) starts(
-	part, kind string, options measure.StartOptions, controllers []measure.Program, add func(string, results.Start),
-) []step {
+// starts returns the step of a part that starts controllers beside objects of some kind.
+func (p *planner) starts(part, kind, table string, sizes []int, options measure.Options, controllers []measure.Program) []step {
 	if len(controllers) == 0 {
 		return nil
 	}
 	return []step{{
 		part:  part,
-		title: fmt.Sprintf("starts beside %v %s", options.Sizes, kind),
+		title: fmt.Sprintf("starts beside %v %s", sizes, kind),
 		run: func(ctx context.Context) (string, error) {
 			var summary []string
-			err := p.bench.Starts(ctx, controllers, options, func(name string, start results.Start) {
-				add(name, start)
+			err := p.bench.Starts(ctx, controllers, sizes, table == results.Foreign, options, func(name string, start results.Run) {
+				p.add(table, name, start)
 				summary = append(summary, fmt.Sprintf("%s beside %d: ready in %.1f s, %.0f MiB",
-					name, start.Objects, start.ReadySeconds, start.PeakMiB))
+					name, start.Objects, start.Seconds, start.PeakMiB))
 			})
 			return strings.Join(summary, "; "), err
 		},

@@ -158,7 +158,7 @@ func (b *budgets) restart(t *testing.T) {
 	if err := settledFoos(t.Context(), b.Cluster, budgetFoos, budgetSettled); err != nil {
 		t.Fatal(err)
 	}
-	found, err := b.session.restart(t.Context(), b.subject, b.counter, TrialOptions{Foos: budgetFoos + budgetSettled, Restart: restTime})
+	found, err := b.beside(t.Context(), b.subject, budgetFoos+budgetSettled, whileWaiting(restTime))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,13 +173,13 @@ func TestStarts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
 	bench, ours := underTest(ctx, t)
-	var start results.Start
-	options := StartOptions{Sizes: []int{200}, Limit: time.Minute, Rest: 2 * time.Second}
-	err := bench.Starts(ctx, []Program{ours}, options, func(_ string, found results.Start) { start = found })
+	var start results.Run
+	options := Options{Limit: time.Minute, Idle: time.Minute, Rest: 2 * time.Second}
+	err := bench.Starts(ctx, []Program{ours}, []int{200}, false, options, func(_ string, found results.Run) { start = found })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if start.ReadySeconds == 0 || start.PassSeconds < start.ReadySeconds || start.CPUSeconds == 0 || start.PeakMiB == 0 {
+	if start.Seconds == 0 || start.IdleSeconds < start.Seconds || start.CPUIdle == 0 || start.PeakMiB == 0 {
 		t.Errorf("the start is incomplete: %+v", start)
 	}
 	if len(start.Rest.Calls) > 0 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Trials: a program starts while Foos wait, and makes them converge.
+// Trials: a program starts while Foos wait, beside other objects.
 
 package measure
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -18,154 +19,217 @@ import (
 )
 
 const (
-	// quietTime is how long nothing may be written after the last Foo has converged, if
-	// no other time is given. quietTimeout bounds the wait for that, because some
-	// programs never stop writing.
-	quietTime    = time.Second
-	quietTimeout = 10 * quietTime
+	// idleShare is the share of a core below which a program that writes nothing counts as
+	// idle, and idleInterval the time over which that is measured.
+	idleShare    = 0.05
+	idleInterval = time.Second
 )
 
-// TrialOptions describe the objects of a Trial, and what to measure after it.
+// Options describe what to measure.
+type Options struct {
+	// Limit bounds the wait for the convergence of all Foos. With Late, it is no error to
+	// reach it: Upstream's syncs the Foo that shows full caches in its turn.
+	Limit time.Duration
+	Late  bool
+	// Idle bounds the wait for an idle program. Some never stop writing.
+	Idle time.Duration
+	// Settle is how long after convergence CPU and calls are still counted.
+	Settle time.Duration
+	// Rest is how long calls are counted after the program is idle; 0 skips this.
+	Rest time.Duration
+}
+
+// whileWaiting returns the options of a program that is measured for some time after it has
+// made Foos converge.
+func whileWaiting(settle time.Duration) Options {
+	return Options{Limit: convergeTimeout, Idle: 10 * idleInterval, Settle: settle}
+}
+
+// TrialOptions describe the objects of a Trial, and what to measure.
 type TrialOptions struct {
 	// Foos wait when the program starts, beside Foreign Deployments.
 	Foos, Foreign int
 	// Whole also runs kube-controller-manager, kube-scheduler and KWOK.
 	Whole bool
-	// Settle is how long after convergence CPU and calls are still counted.
-	Settle time.Duration
-	// Rest is how long calls are counted after the writes have ended, and Restart how long
-	// after a restart that follows; without Rest, both are skipped.
-	Rest, Restart time.Duration
+	// Settle and Rest are those of Options, and Restart is the Settle of a restart that
+	// follows, with one more Foo; 0 skips that.
+	Settle, Rest, Restart time.Duration
 }
 
-// Outcome is the result of a Trial. Rest and Restart are nil if they were skipped.
-type Outcome struct {
-	Trial   results.Trial
-	Rest    *results.Rest
-	Restart *results.Restart
-}
-
-// Trial starts a program while Foos wait, and measures how it makes them converge.
-func (b *Bench) Trial(ctx context.Context, p Program, options TrialOptions) (outcome Outcome, err error) {
-	err = b.in(ctx, options.Whole, func(s *session) error {
-		if err := foreignDeployments(ctx, s.Cluster, 0, options.Foreign); err != nil {
+// Trial starts a program while Foos wait, and measures how it makes them converge. The
+// restart is nil if it was skipped.
+func (b *Bench) Trial(ctx context.Context, p Program, o TrialOptions) (trial results.Run, restart *results.Run, err error) {
+	err = b.in(ctx, o.Whole, func(s *session) error {
+		if err := foreignDeployments(ctx, s.Cluster, 0, o.Foreign); err != nil {
 			return err
 		}
-		foos, err := waitingFoos(ctx, s.Cluster, options.Foos)
+		foos, err := waitingFoos(ctx, s.Cluster, o.Foos)
 		if err != nil {
 			return err
 		}
-		outcome, err = s.trial(ctx, p, options, foos)
+		options := whileWaiting(o.Settle)
+		options.Rest = o.Rest
+		if trial, err = s.measure(ctx, p, o.Foreign, options, foos...); err != nil || o.Restart == 0 {
+			return err
+		}
+		again, err := s.beside(ctx, p, o.Foos, whileWaiting(o.Restart))
+		restart = &again
 		return err
 	})
-	return outcome, err
+	return trial, restart, err
 }
 
-func (s *session) trial(
-	ctx context.Context, p Program, options TrialOptions, foos []*samplev1alpha1.Foo,
-) (outcome Outcome, err error) {
+// Starts measures programs that start beside objects, one after the other, with one waiting
+// Foo. The sizes are the numbers of objects, in ascending order: settled Foos with their
+// Deployments, or Deployments that are foreign to any Foo. It calls report for each start.
+func (b *Bench) Starts(
+	ctx context.Context, programs []Program, sizes []int, foreign bool, o Options, report func(name string, start results.Run),
+) error {
+	create := settledFoos
+	if foreign {
+		create = foreignDeployments
+	}
+	return b.in(ctx, false, func(s *session) error {
+		there := 0
+		for _, size := range sizes {
+			if err := create(ctx, s.Cluster, there, size-there); err != nil {
+				return err
+			}
+			there = size
+			for _, p := range programs {
+				start, err := s.beside(ctx, p, size, o)
+				if err != nil {
+					return err
+				}
+				report(p.Name, start)
+			}
+		}
+		return nil
+	})
+}
+
+// beside measures a program that starts beside objects that need nothing, and a Foo that
+// waits: when that one has converged, the caches are full. Without objects there is no such
+// Foo.
+func (s *session) beside(ctx context.Context, p Program, objects int, o Options) (run results.Run, err error) {
+	if objects == 0 {
+		return s.measure(ctx, p, objects, o)
+	}
+	s.probes++
+	probe, err := createFoo(ctx, s.Cluster, quietNamespace, s.probes)
+	if err != nil {
+		return run, err
+	}
+	return s.measure(ctx, p, objects, o, probe)
+}
+
+// measure measures a program from its start until it rests, and stops it.
+func (s *session) measure(
+	ctx context.Context, p Program, objects int, o Options, foos ...*samplev1alpha1.Foo,
+) (run results.Run, err error) {
 	counter, err := s.Count(ctx)
 	if err != nil {
-		return outcome, err
+		return run, err
 	}
-	log, err := audit.OpenAtEnd(s.AuditLog())
-	if err != nil {
-		return outcome, err
+	running, times, err := s.converge(ctx, p, o.Limit, foos...)
+	late := o.Late && errors.Is(err, errLate)
+	if err != nil && !late {
+		return run, err
 	}
-	running, times, err := s.converge(ctx, p, convergeTimeout, foos...)
-	if err != nil {
-		return outcome, err
-	}
+	defer running.stop()
 	converged, err := running.usage()
 	if err != nil {
-		return outcome, err
+		return run, err
 	}
 	settling := time.Now()
-	if err := options.awaitQuiet(ctx, running, log, foos); err != nil {
-		return outcome, err
+	run = results.Run{Foos: len(foos), Objects: objects, CPUConverged: milliseconds(converged.cpu)}
+	if !late {
+		if err := s.awaitIdle(ctx, running, o.Idle, &run); err != nil {
+			return run, err
+		}
 	}
 	resting, err := s.beginRest(ctx, running)
 	if err != nil {
-		return outcome, err
+		return run, err
 	}
-	if err := running.pause(ctx, options.Settle-time.Since(settling)); err != nil {
-		return outcome, err
+	if err := running.pause(ctx, o.Settle-time.Since(settling)); err != nil {
+		return run, err
 	}
 	settled, err := running.usage()
 	if err != nil {
-		return outcome, err
+		return run, err
 	}
+	run.CPUSettled, run.SettledSeconds = milliseconds(settled.cpu), max(o.Settle, idleInterval).Seconds()
 	counts, err := counter.Next(ctx)
 	if err != nil {
-		return outcome, err
+		return run, err
 	}
-	outcome.Trial = options.result(running.started, times, counts, foos)
-	outcome.Trial.CPUConverged = perFoo(converged.cpu, options.Foos)
-	outcome.Trial.CPUSettled = perFoo(settled.cpu, options.Foos)
-	outcome.Trial.PeakMiB = settled.peak
-	if options.Rest == 0 {
-		return outcome, nil
+	addTimes(&run, times, counts, running.started, foos)
+	if o.Rest > 0 {
+		if run.Rest, err = resting.end(ctx, o.Rest); err != nil {
+			return run, err
+		}
 	}
-	rest, err := resting.end(ctx, options.Rest)
-	if err != nil {
-		return outcome, err
-	}
-	running.stop()
-	restart, err := s.restart(ctx, p, counter, options)
-	outcome.Rest, outcome.Restart = &rest, &restart
-	return outcome, err
+	used, err := running.usage()
+	run.PeakMiB, run.ResidentMiB = used.peak, used.resident
+	return run, err
 }
 
-// perFoo returns a share of CPU time in milliseconds.
-func perFoo(cpu time.Duration, foos int) float64 { return cpu.Seconds() * 1000 / float64(foos) }
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// result returns what the times of convergence and the calls say about a trial.
-func (o TrialOptions) result(
-	started time.Time, times []time.Duration, counts cluster.Counts, foos []*samplev1alpha1.Foo,
-) results.Trial {
-	n := float64(o.Foos)
-	first, half, last := times[0], times[(len(times)-1)/2], times[len(times)-1]
-	trial := results.Trial{
-		Foos:    o.Foos,
-		Seconds: last.Seconds(), FirstSeconds: first.Seconds(), HalfSeconds: half.Seconds(),
-		PerSecond:      n / last.Seconds(),
-		SettledSeconds: max(o.Settle, quietTime).Seconds(),
-		Calls:          counts.ByKind,
-		Refused:        float64(counts.Refused) / n,
+// addTimes adds what the times of convergence and the calls say. Those for the Foo of beside
+// do not count.
+func addTimes(run *results.Run, times []time.Duration, counts cluster.Counts, started time.Time, foos []*samplev1alpha1.Foo) {
+	run.Calls, run.Refused = counts.ByKind, counts.Refused
+	for _, write := range counts.Writes {
+		if write.Namespace == quietNamespace {
+			run.Calls[write.Verb+" "+write.Path()]--
+		}
 	}
-	for kind := range trial.Calls {
-		trial.Calls[kind] /= n
+	maps.DeleteFunc(run.Calls, func(_ string, n float64) bool { return n == 0 })
+	if len(times) == 0 {
+		return
 	}
+	last := times[len(times)-1]
+	run.FirstSeconds, run.HalfSeconds, run.Seconds = times[0].Seconds(), times[(len(times)-1)/2].Seconds(), last.Seconds()
 	if events := lastFirstEvent(counts.Writes, foos); !events.IsZero() {
-		trial.PerSecondEvents = n / max(last, events.Sub(started)).Seconds()
+		run.EventSeconds = max(last, events.Sub(started)).Seconds()
 	}
-	return trial
 }
 
-// awaitQuiet waits until a program stops writing. If nothing more is measured later, and a
-// Foo has only one Event, it waits at most until each Foo has that. Some programs never
-// stop, so the wait is bounded.
-func (o TrialOptions) awaitQuiet(ctx context.Context, running *process, log *audit.Log, foos []*samplev1alpha1.Foo) error {
-	var all []audit.Write
-	for until := time.Now().Add(quietTimeout); time.Now().Before(until); {
-		if err := running.pause(ctx, quietTime); err != nil {
+// awaitIdle waits until a program writes nothing and uses almost no CPU, and notes since
+// when that is so, unless it is not within a limit.
+func (s *session) awaitIdle(ctx context.Context, running *process, limit time.Duration, run *results.Run) error {
+	log, err := audit.OpenAtEnd(s.AuditLog())
+	if err != nil {
+		return err
+	}
+	used, err := running.usage()
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		before, began := used.cpu, time.Now()
+		if err := running.pause(ctx, idleInterval); err != nil {
+			return err
+		}
+		if used, err = running.usage(); err != nil {
 			return err
 		}
 		writes, err := log.Next()
 		if err != nil {
 			return err
 		}
-		all = append(all, writes...)
-		quiet := !slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == cluster.User })
-		if quiet || o.Settle == 0 && !o.Whole && !lastFirstEvent(all, foos).IsZero() {
+		isWriting := slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == cluster.User })
+		if !isWriting && float64(used.cpu-before) < idleShare*float64(idleInterval) {
+			run.IdleSeconds, run.CPUIdle = began.Sub(running.started).Seconds(), milliseconds(used.cpu)
 			return nil
 		}
 	}
 	return nil
 }
 
-// atRest is a time in which no object changes. It may overlap with that of
-// TrialOptions.Settle.
+// atRest is a time in which no object changes. It may overlap with that of Options.Settle.
 type atRest struct {
 	running *process
 	counter *cluster.Counter
@@ -196,45 +260,9 @@ func (r *atRest) end(ctx context.Context, duration time.Duration) (found results
 		return found, err
 	}
 	counts, err := r.counter.Next(ctx)
-	if err != nil {
-		return found, err
-	}
-	cpu := (after.cpu - r.before.cpu).Seconds() * 1000
-	return results.Rest{Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: cpu}, nil
-}
-
-// restart starts a program again when all Foos but one have converged. That one shows
-// when the program is ready.
-func (s *session) restart(
-	ctx context.Context, p Program, counter *cluster.Counter, options TrialOptions,
-) (found results.Restart, err error) {
-	probe, err := s.createProbe(ctx)
-	if err != nil {
-		return found, err
-	}
-	if _, err := counter.Next(ctx); err != nil {
-		return found, err
-	}
-	running, times, err := s.converge(ctx, p, convergeTimeout, probe)
-	if err != nil {
-		return found, err
-	}
-	if err := running.pause(ctx, options.Restart); err != nil {
-		return found, err
-	}
-	counts, err := counter.Next(ctx)
-	if err != nil {
-		return found, err
-	}
-	for _, write := range counts.Writes {
-		if write.Namespace == quietNamespace {
-			counts.ByKind[write.Verb+" "+write.Path()]--
-		}
-	}
-	maps.DeleteFunc(counts.ByKind, func(_ string, n float64) bool { return n == 0 })
-	return results.Restart{
-		Foos: options.Foos, ReadySeconds: times[0].Seconds(), Seconds: options.Restart.Seconds(), Calls: counts.ByKind,
-	}, nil
+	return results.Rest{
+		Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: milliseconds(after.cpu - r.before.cpu),
+	}, err
 }
 
 // lastFirstEvent returns when the last of the Foos got its first Event, or the zero time

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Figures: medians of trials, and numbers as text.
+// Figures: medians of runs, and numbers as text.
 
 package report
 
@@ -40,57 +40,56 @@ func (s spread) String() string {
 	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.min), number(s.max))
 }
 
-// figure is one of the figures of a trial.
-type figure func(results.Trial) float64
+// figure is one of the figures of a run.
+type figure func(results.Run) float64
 
-func perSecond(t results.Trial) float64       { return t.PerSecond }
-func perSecondEvents(t results.Trial) float64 { return t.PerSecondEvents }
-func halfSeconds(t results.Trial) float64     { return t.HalfSeconds }
-func cpuSettled(t results.Trial) float64      { return t.CPUSettled }
-func settledSeconds(t results.Trial) float64  { return t.SettledSeconds }
-func peakMiB(t results.Trial) float64         { return t.PeakMiB }
-func writes(t results.Trial) float64          { return t.Calls.Writes() }
+func perSecondEvents(r results.Run) float64 { return r.PerSecondEvents() }
+func halfSeconds(r results.Run) float64     { return r.HalfSeconds }
+func cpuSettled(r results.Run) float64      { return r.CPUSettled / float64(r.Foos) }
+func settledSeconds(r results.Run) float64  { return r.SettledSeconds }
+func peakMiB(r results.Run) float64         { return r.PeakMiB }
+func writes(r results.Run) float64          { return r.Calls.Writes() / float64(r.Foos) }
 
-func spreadOf(trials []results.Trial, of figure) spread {
+func spreadOf(runs []results.Run, of figure) spread {
 	var values []float64
-	for _, trial := range trials {
-		values = append(values, of(trial))
+	for _, run := range runs {
+		values = append(values, of(run))
 	}
 	return summarize(values...)
 }
 
-// settled returns the trials that were measured longest after convergence. The others
+// settled returns the runs that were measured longest after convergence. The others
 // lack what happens later.
-func settled(trials []results.Trial) []results.Trial {
-	longest := spreadOf(trials, settledSeconds).max
-	return slices.DeleteFunc(slices.Clone(trials), func(t results.Trial) bool { return t.SettledSeconds < longest })
+func settled(runs []results.Run) []results.Run {
+	longest := spreadOf(runs, settledSeconds).max
+	return slices.DeleteFunc(slices.Clone(runs), func(r results.Run) bool { return r.SettledSeconds < longest })
 }
 
-// row summarizes the trials of a contender.
+// row summarizes the runs of a contender.
 type row struct {
 	Name                                           string
 	Foos                                           int
 	PerSecond, PerSecondEvents, CPUConverged, Peak spread
 	CPUSettled, Writes, Refused                    spread
 	FirstSeconds, HalfSeconds, LastSeconds         spread
-	settled                                        []results.Trial
+	settled                                        []results.Run
 }
 
-// rows summarizes the trials of each contender.
-func rows(of map[string][]results.Trial) (all []row) {
+// rows summarizes the runs of each contender.
+func rows(of results.Table) (all []row) {
 	longest := longestSettled(of)
 	for _, name := range names(of) {
-		trials := of[name]
-		withEvents := slices.DeleteFunc(slices.Clone(trials), func(t results.Trial) bool { return t.PerSecondEvents == 0 })
-		late := settled(trials)
+		runs := of[name]
+		withEvents := slices.DeleteFunc(slices.Clone(runs), func(r results.Run) bool { return r.EventSeconds == 0 })
+		late, foos := settled(runs), float64(runs[0].Foos)
 		r := row{
-			Name: name, Foos: trials[0].Foos, settled: late,
-			PerSecond: spreadOf(trials, perSecond), PerSecondEvents: spreadOf(withEvents, perSecondEvents),
-			CPUConverged: spreadOf(trials, func(t results.Trial) float64 { return t.CPUConverged }), Peak: spreadOf(trials, peakMiB),
-			Writes: spreadOf(late, writes), Refused: spreadOf(late, func(t results.Trial) float64 { return t.Refused }),
-			FirstSeconds: spreadOf(trials, func(t results.Trial) float64 { return t.FirstSeconds }),
-			HalfSeconds:  spreadOf(trials, halfSeconds),
-			LastSeconds:  spreadOf(trials, func(t results.Trial) float64 { return t.Seconds }),
+			Name: name, Foos: runs[0].Foos, settled: late,
+			PerSecond: spreadOf(runs, results.Run.PerSecond), PerSecondEvents: spreadOf(withEvents, perSecondEvents),
+			CPUConverged: spreadOf(runs, func(r results.Run) float64 { return r.CPUConverged / foos }), Peak: spreadOf(runs, peakMiB),
+			Writes: spreadOf(late, writes), Refused: spreadOf(late, func(r results.Run) float64 { return float64(r.Refused) / foos }),
+			FirstSeconds: spreadOf(runs, func(r results.Run) float64 { return r.FirstSeconds }),
+			HalfSeconds:  spreadOf(runs, halfSeconds),
+			LastSeconds:  spreadOf(runs, func(r results.Run) float64 { return r.Seconds }),
 		}
 		if late[0].SettledSeconds == longest { // otherwise not measured for as long as the others
 			r.CPUSettled = spreadOf(late, cpuSettled)
@@ -102,23 +101,31 @@ func rows(of map[string][]results.Trial) (all []row) {
 
 // Calls summarizes the calls of a kind.
 func (r row) Calls(kind string) spread {
-	return spreadOf(r.settled, func(t results.Trial) float64 { return t.Calls[kind] })
+	return spreadOf(r.settled, func(run results.Run) float64 { return run.Calls[kind] / float64(run.Foos) })
+}
+
+// latest returns a contender's run that was measured longest after convergence.
+func latest(of results.Table, name string) (run results.Run) {
+	for _, run := range settled(of[name]) {
+		return run
+	}
+	return run
 }
 
 // longestSettled returns how many seconds after convergence contenders were measured.
-func longestSettled(of map[string][]results.Trial) (longest float64) {
-	for _, trials := range of {
-		longest = max(longest, spreadOf(trials, settledSeconds).max)
+func longestSettled(of results.Table) (longest float64) {
+	for _, runs := range of {
+		longest = max(longest, spreadOf(runs, settledSeconds).max)
 	}
 	return longest
 }
 
-// kinds returns the kinds of all calls of some trials.
-func kinds(of map[string][]results.Trial) []string {
+// kinds returns the kinds of all calls of some runs.
+func kinds(of results.Table) []string {
 	found := map[string]bool{}
-	for _, trials := range of {
-		for _, trial := range trials {
-			for kind := range trial.Calls {
+	for _, runs := range of {
+		for _, run := range runs {
+			for kind := range run.Calls {
 				found[kind] = true
 			}
 		}
@@ -150,10 +157,10 @@ func seconds(s float64) string {
 	return number(s)
 }
 
-// perObject returns the KiB of peak memory for each object, compared with the first holding.
-func perObject(holding results.Holding, all []results.Holding) string {
-	if holding == all[0] {
+// perObject returns the KiB of peak memory for each object, compared with the first run.
+func perObject(run results.Run, all []results.Run) string {
+	if run.Objects == all[0].Objects {
 		return ""
 	}
-	return number((holding.PeakMiB - all[0].PeakMiB) * 1024 / float64(holding.Objects-all[0].Objects))
+	return number((run.PeakMiB - all[0].PeakMiB) * 1024 / float64(run.Objects-all[0].Objects))
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"text/template"
 
@@ -38,8 +37,8 @@ func Write(r *results.Results, folder string) error {
 
 func render(r *results.Results) ([]byte, error) {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "settledSeconds": longestSettled,
-		"number": number, "count": count, "seconds": seconds, "perObject": perObject,
+		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "settledSeconds": longestSettled, "latest": latest,
+		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 }, "perObject": perObject,
 	}).Parse(page)
 	if err != nil {
 		return nil, err
@@ -59,11 +58,9 @@ const (
 // Contenders are the names of all contenders, in the order of the tables.
 var Contenders = []string{ours, unlimited, onRuntime, "upstream", bareSame, "bare"}
 
-// names returns those of the contenders that a map has, in order.
-func names(of any) []string {
-	return slices.DeleteFunc(slices.Clone(Contenders), func(name string) bool {
-		return !reflect.ValueOf(of).MapIndex(reflect.ValueOf(name)).IsValid()
-	})
+// names returns those of the contenders that a table has, in order.
+func names(of results.Table) []string {
+	return slices.DeleteFunc(slices.Clone(Contenders), func(name string) bool { return len(of[name]) == 0 })
 }
 
 // target is a figure to reach.
@@ -110,52 +107,54 @@ func (t target) met() bool {
 	}
 }
 
-// targets returns all targets, with the figures of a run.
+// targets returns all targets, with the figures of a run of the benchmark.
 func targets(r *results.Results) []target {
+	isolated, whole, peak := r.Tables[results.Isolated], r.Tables[results.Whole], r.Tables[results.Peak]
 	throughput := func(of string, bound float64, other string) target {
-		return target{"throughput / " + of, "≥", bound, ratios(r.Isolated[ours], r.Isolated[other], perSecond)}
+		return target{"throughput / " + of, "≥", bound, ratios(isolated[ours], isolated[other], results.Run.PerSecond)}
 	}
 	cpu := func(of string, bound float64, other string) target {
-		name := fmt.Sprintf("CPU per Foo to %.0f s after convergence / %s", longestSettled(r.Isolated), of)
-		return target{name, "≤", bound, ratios(settled(r.Isolated[ours]), settled(r.Isolated[other]), cpuSettled)}
+		name := fmt.Sprintf("CPU per Foo to %.0f s after convergence / %s", longestSettled(isolated), of)
+		return target{name, "≤", bound, ratios(settled(isolated[ours]), settled(isolated[other]), cpuSettled)}
 	}
-	whole, wholePeer := r.Whole[ours], r.Whole[unlimited]
-	foos := r.Memory.Peak[ours]
 	list := []target{
 		throughput("bare loop with the same writes and watches", 0.95, bareSame),
 		{"throughput including events / bare loop with the same writes and watches", "≥", 0.95,
-			ratios(r.Isolated[ours], r.Isolated[bareSame], perSecondEvents)},
+			ratios(isolated[ours], isolated[bareSame], perSecondEvents)},
 		throughput("bare loop, no watch, no event", 0.80, "bare"),
 		throughput("upstream without limiter", 1.15, unlimited),
 		throughput("controller-runtime", 1.65, onRuntime),
 		throughput("upstream as shipped", 50, "upstream"),
 		cpu("upstream without limiter", 0.40, unlimited),
 		cpu("controller-runtime", 0.60, onRuntime),
-		{"peak memory / each other controller, at each number of settled Foos", "<", 1, heaviest(r.Memory.Foos, r.Large.Starts)},
-		{"peak memory / each other controller, at each number of foreign Deployments", "<", 1, heaviest(r.Memory.Foreign, nil)},
+		{"peak memory / each other controller, at each number of settled Foos", "<", 1, heaviest(r.Tables[results.Settled], r.Tables[results.Large])},
+		{"peak memory / each other controller, at each number of foreign Deployments", "<", 1, heaviest(r.Tables[results.Foreign])},
 		{"peak memory while Foos converge beside as many foreign Deployments / upstream without limiter", "<", 1,
-			ratios(foos, r.Memory.Peak[unlimited], peakMiB)},
-		{"throughput with the whole control plane / upstream without limiter", "≥", 1.1, ratios(whole, wholePeer, perSecond)},
+			ratios(peak[ours], peak[unlimited], peakMiB)},
+		{"throughput with the whole control plane / upstream without limiter", "≥", 1.1, ratios(whole[ours], whole[unlimited], results.Run.PerSecond)},
 		{"time until half of the Foos are available, whole control plane / upstream without limiter", "≤", 0.7,
-			ratios(whole, wholePeer, halfSeconds)},
+			ratios(whole[ours], whole[unlimited], halfSeconds)},
 		{"writes per new Foo without events, whole control plane", "≤", 3,
-			median(whole, func(t results.Trial) float64 { return writes(t) - events(t) })},
-		{"events per new Foo, whole control plane", "≤", 2, median(whole, events)},
+			median(whole[ours], func(r results.Run) float64 { return writes(r) - events(r) })},
+		{"events per new Foo, whole control plane", "≤", 2, median(whole[ours], events)},
 	}
-	if rest, measured := r.Rest[ours]; measured {
+	if restarts := r.Tables[results.Restart][ours]; len(restarts) > 0 {
+		rest := latest(isolated, ours).Rest
 		list = append(list,
 			target{fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), "≤", 0, summarize(rest.Calls.Total())},
-			target{"writes after a restart with all Foos settled", "≤", 0, summarize(r.Restart[ours].Calls.Writes())})
+			target{"writes after a restart with all Foos settled", "≤", 0, summarize(restarts[0].Calls.Writes())})
 	}
 	return list
 }
 
-func events(t results.Trial) float64 { return t.Calls["create events"] + t.Calls["patch events"] }
+func events(r results.Run) float64 {
+	return (r.Calls["create events"] + r.Calls["patch events"]) / float64(r.Foos)
+}
 
-// ratios summarizes the ratio of two contenders in each round. The trials of a round run
+// ratios summarizes the ratio of two contenders in each round. The runs of a round are
 // within minutes of each other, whereas a shared machine may be half as fast in the next
 // round.
-func ratios(a, b []results.Trial, of figure) spread {
+func ratios(a, b []results.Run, of figure) spread {
 	var found []float64
 	for round := range min(len(a), len(b)) {
 		if of(a[round]) > 0 && of(b[round]) > 0 {
@@ -165,33 +164,29 @@ func ratios(a, b []results.Trial, of figure) spread {
 	return summarize(found...)
 }
 
-// median summarizes trials as if the median were the only measurement.
-func median(trials []results.Trial, of figure) spread {
-	if len(trials) == 0 {
+// median summarizes runs as if the median were the only measurement.
+func median(runs []results.Run, of figure) spread {
+	if len(runs) == 0 {
 		return spread{}
 	}
-	return summarize(spreadOf(trials, of).Median)
+	return summarize(spreadOf(runs, of).Median)
 }
 
 // heaviest returns the highest ratio of our peak memory to that of another controller, of all
 // numbers of objects.
-func heaviest(holdings map[string][]results.Holding, starts map[string]results.Start) spread {
+func heaviest(tables ...results.Table) spread {
 	var found []float64
-	for _, peer := range []string{unlimited, onRuntime} {
-		for _, mine := range holdings[ours] {
-			for _, that := range holdings[peer] {
+	for _, table := range tables {
+		for _, that := range slices.Concat(table[unlimited], table[onRuntime]) {
+			for _, mine := range table[ours] {
 				if that.Objects == mine.Objects {
 					found = append(found, mine.PeakMiB/that.PeakMiB)
 				}
 			}
 		}
-		mine, measured := starts[ours]
-		if that, both := starts[peer]; measured && both {
-			found = append(found, mine.PeakMiB/that.PeakMiB)
-		}
 	}
 	if len(found) == 0 {
 		return spread{}
 	}
-	return summarize(summarize(found...).max)
+	return summarize(slices.Max(found))
 }

@@ -16,29 +16,31 @@ import (
 // measured returns a run that meets each target exactly.
 func measured() *results.Results {
 	r := results.New()
+	isolated := r.Tables[results.Isolated]
 	for name, rate := range map[string]float64{
 		ours: 300, bareSame: 300 / 0.95, "bare": 300 / 0.80, unlimited: 300 / 1.15, onRuntime: 300 / 1.65, "upstream": 6,
 	} {
-		r.Isolated[name] = []results.Trial{{Foos: 10, PerSecond: rate, PerSecondEvents: rate / 2, CPUSettled: 1000, SettledSeconds: 1}}
+		isolated[name] = []results.Run{{Foos: 10, Seconds: 10 / rate, EventSeconds: 20 / rate, CPUSettled: 10000, SettledSeconds: 1}}
 	}
-	for name, cpu := range map[string]float64{ours: 0.6, unlimited: 1.5, onRuntime: 1} {
-		r.Isolated[name] = append(r.Isolated[name], results.Trial{PerSecond: r.Isolated[name][0].PerSecond, CPUSettled: cpu, SettledSeconds: 45})
+	for name, cpu := range map[string]float64{ours: 6, unlimited: 15, onRuntime: 10} {
+		isolated[name] = append(isolated[name], results.Run{
+			Foos: 10, Seconds: isolated[name][0].Seconds, CPUSettled: cpu, SettledSeconds: 45, Rest: results.Rest{Seconds: 60},
+		})
 	}
 	for name, mebibytes := range map[string]float64{ours: 30, unlimited: 31} {
-		holdings := []results.Holding{{PeakMiB: mebibytes}, {Objects: 1000, PeakMiB: mebibytes + 10}}
-		r.Memory.Foos[name], r.Memory.Foreign[name] = holdings, holdings
-		r.Memory.Peak[name] = []results.Trial{{Foos: 10, PeakMiB: mebibytes}}
+		holdings := []results.Run{{PeakMiB: mebibytes}, {Objects: 1000, PeakMiB: mebibytes + 10}}
+		r.Tables[results.Settled][name], r.Tables[results.Foreign][name] = holdings, holdings
+		r.Tables[results.Peak][name] = []results.Run{{Foos: 10, PeakMiB: mebibytes}}
 	}
-	r.Large = results.Large{Foos: 9000, Starts: map[string]results.Start{
-		ours:      {ReadySeconds: 1, PassSeconds: 2, CPUSeconds: 3, Holding: results.Holding{PeakMiB: 90}, Rest: results.Rest{Seconds: 60}},
-		onRuntime: {Holding: results.Holding{PeakMiB: 91}},
-	}}
-	r.Whole[ours] = []results.Trial{{PerSecond: 33, HalfSeconds: 7, Calls: map[string]float64{
-		"create deployments": 1, "update foos/status": 2, "create events": 2, "get foos": 9,
+	r.Tables[results.Large] = results.Table{
+		ours:      {{Foos: 1, Objects: 9000, Seconds: 1, IdleSeconds: 2, CPUIdle: 3000, PeakMiB: 90, Rest: results.Rest{Seconds: 60}}},
+		onRuntime: {{Foos: 1, Objects: 9000, PeakMiB: 91}},
+	}
+	r.Tables[results.Whole][ours] = []results.Run{{Foos: 10, Seconds: 10. / 33, HalfSeconds: 7, Calls: map[string]float64{
+		"create deployments": 10, "update foos/status": 20, "create events": 20, "get foos": 90,
 	}}}
-	r.Whole[unlimited] = []results.Trial{{PerSecond: 30, HalfSeconds: 10}}
-	r.Rest[ours] = results.Rest{Seconds: 60}
-	r.Restart[ours] = results.Restart{Calls: map[string]float64{"list foos": 1}}
+	r.Tables[results.Whole][unlimited] = []results.Run{{Foos: 10, Seconds: 10. / 30, HalfSeconds: 10}}
+	r.Tables[results.Restart][ours] = []results.Run{{Foos: 1, Calls: map[string]float64{"list foos": 1}}}
 	return r
 }
 
@@ -54,15 +56,17 @@ func TestTargets(t *testing.T) {
 		}
 	}
 	r := measured()
-	r.Isolated[ours] = []results.Trial{{PerSecond: 5, PerSecondEvents: 1, CPUSettled: 3, SettledSeconds: 45}}
-	r.Memory.Foreign[ours] = []results.Holding{{PeakMiB: 31}}
-	r.Memory.Peak[ours] = []results.Trial{{PeakMiB: 31}}
-	r.Large.Starts[ours] = results.Start{Holding: results.Holding{PeakMiB: 91}}
-	r.Whole[ours] = []results.Trial{{PerSecond: 32, HalfSeconds: 8, Calls: map[string]float64{
-		"create deployments": 1, "update foos/status": 2.01, "create events": 1, "patch events": 1.01,
+	r.Tables[results.Isolated][ours] = []results.Run{{
+		Foos: 10, Seconds: 2, EventSeconds: 10, CPUSettled: 30, SettledSeconds: 45,
+		Rest: results.Rest{Seconds: 60, Calls: map[string]float64{"get foos": 1}},
+	}}
+	r.Tables[results.Foreign][ours] = []results.Run{{PeakMiB: 31}}
+	r.Tables[results.Peak][ours] = []results.Run{{Foos: 10, PeakMiB: 31}}
+	r.Tables[results.Large][ours] = []results.Run{{Objects: 9000, PeakMiB: 91}}
+	r.Tables[results.Whole][ours] = []results.Run{{Foos: 100, Seconds: 100. / 32, HalfSeconds: 8, Calls: map[string]float64{
+		"create deployments": 100, "update foos/status": 201, "create events": 100, "patch events": 101,
 	}}}
-	r.Rest[ours] = results.Rest{Seconds: 60, Calls: map[string]float64{"get foos": 1}}
-	r.Restart[ours] = results.Restart{Calls: map[string]float64{"patch foos": 1}}
+	r.Tables[results.Restart][ours] = []results.Run{{Calls: map[string]float64{"patch foos": 1}}}
 	for _, target := range targets(r) {
 		if target.Got.n == 0 || target.met() {
 			t.Errorf("%s: %v with a target of %v: not missed", target.Figure, target.Got, target.Bound())
@@ -73,16 +77,16 @@ func TestTargets(t *testing.T) {
 // TestRatios: the machine is half as fast in the second round, and only one contender has a
 // fourth.
 func TestRatios(t *testing.T) {
-	trials := func(rates ...float64) (all []results.Trial) {
+	runs := func(rates ...float64) (all []results.Run) {
 		for _, rate := range rates {
-			all = append(all, results.Trial{PerSecond: rate})
+			all = append(all, results.Run{PeakMiB: rate})
 		}
 		return all
 	}
-	if got, want := ratios(trials(300, 150, 310, 290), trials(150, 75, 100), perSecond), (spread{2, 2, 3.1, 3}); got != want {
+	if got, want := ratios(runs(300, 150, 310, 290), runs(150, 75, 100), peakMiB), (spread{2, 2, 3.1, 3}); got != want {
 		t.Errorf("the ratios are %v, want %v", got, want)
 	}
-	if got := ratios(trials(300), nil, perSecond); got.n > 0 {
+	if got := ratios(runs(300), nil, peakMiB); got.n > 0 {
 		t.Errorf("the ratio to nothing is %v", got)
 	}
 }
@@ -109,7 +113,7 @@ func TestWrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			measured := r.Large.Foos > 0
+			measured := len(r.Tables[results.Large]) > 0
 			if row := "| ours | 1 | 2 | 3 | 90 |"; strings.Contains(string(page), row) != measured {
 				t.Errorf("the page has %q: %t", row, !measured)
 			}
@@ -117,7 +121,7 @@ func TestWrite(t *testing.T) {
 				t.Errorf("the page has %q: %t", bars, !measured)
 			}
 			read, err := results.Read(filepath.Join(folder, "benchmarks/results.json"))
-			if err != nil || len(read.Isolated) != len(r.Isolated) {
+			if err != nil || len(read.Tables[results.Isolated]) != len(r.Tables[results.Isolated]) {
 				t.Errorf("reading the results beside the page: %v, %v", read, err)
 			}
 		})

@@ -16,10 +16,27 @@ import (
 	"time"
 )
 
-// Parts are the parts that a run can be limited to.
-var Parts = []string{"throughput", "whole", "memory", "large"}
+// The tables of measurements.
+const (
+	Isolated = "Isolated" // Foos wait, without kube-controller-manager, scheduler and KWOK
+	Whole    = "Whole"    // Foos wait, with these
+	Restart  = "Restart"  // beside the Foos that the program itself has settled
+	Settled  = "Settled"  // beside settled Foos and their Deployments
+	Foreign  = "Foreign"  // beside Deployments unrelated to any Foo
+	Peak     = "Peak"     // Foos wait, beside such
+	Large    = "Large"    // beside very many settled Foos
+)
 
-// Results are the results of one run. The keys of the maps are names of contenders.
+// Parts are the parts that a run of the benchmark can be limited to, and tables the tables
+// of each.
+var (
+	Parts  = []string{"throughput", "whole", "memory", "large"}
+	tables = map[string][]string{
+		"throughput": {Isolated, Restart}, "whole": {Whole}, "memory": {Settled, Foreign, Peak}, "large": {Large},
+	}
+)
+
+// Results are the results of one run of the benchmark.
 type Results struct {
 	Began    time.Time
 	Machine  Machine
@@ -27,20 +44,12 @@ type Results struct {
 	// Minutes is the duration of the run.
 	Minutes float64
 	// Quick is true if the run was too small for meaningful figures.
-	Quick bool
-
-	// Isolated and Whole are trials with Foos that wait when the program starts, without
-	// and with kube-controller-manager, scheduler and KWOK.
-	Isolated map[string][]Trial
-	Whole    map[string][]Trial
-	Rest     map[string]Rest
-	Restart  map[string]Restart
-	Memory   Memory
-	Large    Large
+	Quick  bool
+	Tables map[string]Table
 }
 
-// Calls counts requests by "verb resource".
-type Calls map[string]float64
+// Table holds measurements by the name of the contender.
+type Table map[string][]Run
 
 // Machine describes the machine.
 type Machine struct {
@@ -50,95 +59,93 @@ type Machine struct {
 	OS        string
 }
 
-// Trial is the result of one program that makes waiting Foos converge.
-type Trial struct {
-	Foos int
+// Run is what a program did and used after one start.
+type Run struct {
+	// Foos waited when the program started, beside Objects that need nothing.
+	Foos, Objects int
 	// Seconds is the time from the program's start to the convergence of the last Foo,
-	// FirstSeconds to that of the first, and HalfSeconds until half of them converged.
+	// FirstSeconds to that of the first, and HalfSeconds until half of them converged; 0 if
+	// it took too long.
 	Seconds, FirstSeconds, HalfSeconds float64
-	// PerSecond is Foos divided by Seconds.
-	PerSecond float64
-	// PerSecondEvents is the same with the time until each Foo also has an event; 0 if
-	// some had none while it was measured.
-	PerSecondEvents float64
-	// CPUConverged and CPUSettled are milliseconds of CPU per Foo, from the program's
-	// start to the last convergence, and to SettledSeconds later. If that is one second,
-	// it is until a second has passed without a write.
-	CPUConverged, CPUSettled, SettledSeconds float64
-	// PeakMiB is the maximum of resident memory.
-	PeakMiB float64
-	// Calls counts requests per Foo until then. Refused counts the writes among them that
-	// the API server refused.
+	// EventSeconds is the time until each Foo also had an event; 0 if some had none while
+	// it was measured.
+	EventSeconds float64
+	// IdleSeconds is the time until the program was idle, which is when it had synced each
+	// object once; 0 if it took too long.
+	IdleSeconds float64
+	// CPUConverged, CPUIdle and CPUSettled are milliseconds of CPU from the program's start
+	// to the last convergence, until it was idle, and to SettledSeconds after the
+	// convergence. If that is one second, it is until it was idle.
+	CPUConverged, CPUIdle, CPUSettled, SettledSeconds float64
+	// PeakMiB is the maximum of resident memory until then, and ResidentMiB what was
+	// resident at the end.
+	PeakMiB, ResidentMiB float64
+	// Calls counts requests until then. Refused counts the writes among them that the API
+	// server refused.
 	Calls   Calls
-	Refused float64
+	Refused int
+	// Rest is what followed, without anything to do.
+	Rest Rest
 }
 
-// Rest is the result of a program with nothing to do.
+// PerSecond is the number of Foos that converged in a second.
+func (r Run) PerSecond() float64 { return perSecond(r.Foos, r.Seconds) }
+
+// PerSecondEvents is the same with the time until each Foo also had an event.
+func (r Run) PerSecondEvents() float64 { return perSecond(r.Foos, r.EventSeconds) }
+
+func perSecond(foos int, seconds float64) float64 {
+	if seconds == 0 {
+		return 0
+	}
+	return float64(foos) / seconds
+}
+
+// Rest is the result of a program with nothing to do: the requests in some time, and the CPU
+// time used.
 type Rest struct {
-	Seconds float64
-	// Calls counts requests in that time.
-	Calls Calls
-	// CPUMilliseconds is the CPU time used.
+	Seconds         float64
+	Calls           Calls
 	CPUMilliseconds float64
 }
 
-// CPUSeconds is the CPU time used.
-func (r Rest) CPUSeconds() float64 { return r.CPUMilliseconds / 1000 }
+// Calls counts requests by "verb resource".
+type Calls map[string]float64
 
-// Restart is the result of a program that starts when all Foos have converged.
-type Restart struct {
-	Foos int
-	// ReadySeconds is the time from the program's start until a Foo has converged that
-	// was created before.
-	ReadySeconds float64
-	// Seconds is how long calls were counted.
-	Seconds float64
-	// Calls counts the requests for all other Foos.
-	Calls Calls
+// Total returns the number of calls.
+func (c Calls) Total() float64 { return c.total("") }
+
+// Writes returns the number of calls that are writes.
+func (c Calls) Writes() float64 {
+	return c.total("create ") + c.total("update ") + c.total("patch ") + c.total("delete ") + c.total("deletecollection ")
 }
 
-// Memory is the memory of the programs.
-type Memory struct {
-	// Foos is with settled Foos and their Deployments, Foreign with Deployments unrelated
-	// to any Foo.
-	Foos, Foreign map[string][]Holding
-	// Peak is with Foos that converge beside foreign Deployments.
-	Peak map[string][]Trial
-}
-
-// Holding is the memory of a program that has started with a number of objects.
-type Holding struct {
-	Objects              int
-	PeakMiB, ResidentMiB float64
-}
-
-// Large is what very many settled Foos cost, by program.
-type Large struct {
-	Foos   int
-	Starts map[string]Start
-}
-
-// Start is the start of a program when all Foos but one are settled.
-type Start struct {
-	// ReadySeconds is the time until that one has converged, which is when the caches are
-	// full, and PassSeconds that until the program is idle, which is when each Foo has been
-	// synced once. Each is 0 if it took too long.
-	ReadySeconds, PassSeconds float64
-	// CPUSeconds is the CPU time until each Foo has been synced once.
-	CPUSeconds float64
-	// Rest is what follows.
-	Rest Rest
-	Holding
+// total returns the number of calls whose kinds begin with some text.
+func (c Calls) total(prefix string) float64 {
+	sum := 0.0
+	for kind, n := range c {
+		if strings.HasPrefix(kind, prefix) {
+			sum += n
+		}
+	}
+	return sum
 }
 
 // New returns empty results.
 func New() *Results {
-	return &Results{
-		Versions: map[string]string{},
-		Isolated: map[string][]Trial{}, Whole: map[string][]Trial{},
-		Rest: map[string]Rest{}, Restart: map[string]Restart{},
-		Memory: Memory{Foos: map[string][]Holding{}, Foreign: map[string][]Holding{}, Peak: map[string][]Trial{}},
-		Large:  Large{Starts: map[string]Start{}},
+	r := &Results{Versions: map[string]string{}, Tables: map[string]Table{}}
+	r.Forget(nil)
+	return r
+}
+
+// Forget removes the results of some parts of a run, or of all parts if none is given.
+func (r *Results) Forget(parts []string) {
+	for part, names := range tables {
+		for _, name := range names {
+			if len(parts) == 0 || slices.Contains(parts, part) {
+				r.Tables[name] = Table{}
+			}
+		}
 	}
 }
 
@@ -171,38 +178,4 @@ func (r *Results) Write(path string) error {
 		return err
 	}
 	return os.Rename(path+".new", path)
-}
-
-// Total returns the number of calls.
-func (c Calls) Total() float64 { return c.total("") }
-
-// Writes returns the number of calls that are writes.
-func (c Calls) Writes() float64 {
-	return c.total("create ") + c.total("update ") + c.total("patch ") + c.total("delete ") + c.total("deletecollection ")
-}
-
-// total returns the number of calls whose kinds begin with some text.
-func (c Calls) total(prefix string) float64 {
-	sum := 0.0
-	for kind, n := range c {
-		if strings.HasPrefix(kind, prefix) {
-			sum += n
-		}
-	}
-	return sum
-}
-
-// Forget removes the results of some parts of a run, or of all parts if none is given.
-func (r *Results) Forget(parts []string) {
-	all := map[string]func(){
-		"throughput": func() { clear(r.Isolated); clear(r.Rest); clear(r.Restart) },
-		"whole":      func() { clear(r.Whole) },
-		"memory":     func() { clear(r.Memory.Foos); clear(r.Memory.Foreign); clear(r.Memory.Peak) },
-		"large":      func() { r.Large.Foos = 0; clear(r.Large.Starts) },
-	}
-	for part, forget := range all {
-		if len(parts) == 0 || slices.Contains(parts, part) {
-			forget()
-		}
-	}
 }
