@@ -62,7 +62,12 @@ func run(ctx context.Context, opts options) error {
 			return err
 		}
 		if opts.claims {
-			return printClaims(os.Stdout, opts.image, published)
+			line, err := claimsOf(published)
+			if err != nil {
+				return fmt.Errorf("%s %w", opts.image, err)
+			}
+			fmt.Println(line)
+			return nil
 		}
 		return compare(os.Stdout, opts.image, published, opts.compare)
 	}

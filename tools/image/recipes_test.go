@@ -100,7 +100,7 @@ func TestArguments(t *testing.T) {
 		_, printed, err := c.Try(script)
 		must(t, err)
 		var flags, platforms []string
-		for _, argument := range strings.Fields(printed) {
+		for argument := range strings.FieldsSeq(printed) {
 			if folder, ok := strings.CutSuffix(argument, "/sample-controller"); ok {
 				platforms = append(platforms, filepath.Base(folder))
 			} else if argument == "-push" || argument == "-force" {

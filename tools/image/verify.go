@@ -79,16 +79,6 @@ func imagesIn(whole described) ([]ofPlatform, error) {
 	return images, nil
 }
 
-// printClaims prints what an image says about its build, for hack/image.sh.
-func printClaims(out io.Writer, image string, published described) error {
-	line, err := claimsOf(published)
-	if err != nil {
-		return fmt.Errorf("%s %w", image, err)
-	}
-	_, err = fmt.Fprintln(out, line)
-	return err
-}
-
 // claimsOf returns what an image or an index says about its build: commit, Go release,
 // GOFIPS140, platforms and version, if any. All but the platforms are read from the first
 // program. They are not trusted: they only determine what to build, and the result must be

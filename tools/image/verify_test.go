@@ -57,8 +57,8 @@ func TestClaims(t *testing.T) {
 		}
 		t.Errorf("%s: it claims %q (%v)", name, got, err)
 	}
-	err := printClaims(io.Discard, "the image", newImages(t, "amd64")[0])
-	if err == nil || !strings.Contains(err.Error(), "the image has a sample-controller that the go command did not build") {
+	_, err := claimsOf(newImages(t, "amd64")[0])
+	if err == nil || !strings.Contains(err.Error(), "has a sample-controller that the go command did not build") {
 		t.Errorf("an image without a program: %v", err)
 	}
 }

@@ -61,10 +61,10 @@ func httpsURL(port int) string { return fmt.Sprintf("https://%s:%d", loopback, p
 
 // etcdArgs returns etcd's arguments. If durable is false, etcd leaves it to the operating
 // system when writes reach the disk.
-func etcdArgs(l Layout, p Ports, durable bool) []string {
+func etcdArgs(l layout, p Ports, durable bool) []string {
 	args := []string{
 		"--name=devcluster",
-		"--data-dir=" + l.EtcdData(),
+		"--data-dir=" + l.etcdData(),
 		"--listen-client-urls=" + httpsURL(p.Etcd),
 		"--advertise-client-urls=" + httpsURL(p.Etcd),
 		"--listen-peer-urls=" + httpsURL(p.EtcdPeer),
@@ -72,13 +72,13 @@ func etcdArgs(l Layout, p Ports, durable bool) []string {
 		"--initial-cluster=devcluster=" + httpsURL(p.EtcdPeer),
 		"--socket-reuse-port=true",
 		"--client-cert-auth=true",
-		"--trusted-ca-file=" + l.Cert(etcdCA),
-		"--cert-file=" + l.Cert(etcdServer),
-		"--key-file=" + l.Key(etcdServer),
+		"--trusted-ca-file=" + l.cert(etcdCA),
+		"--cert-file=" + l.cert(etcdServer),
+		"--key-file=" + l.key(etcdServer),
 		"--peer-client-cert-auth=true",
-		"--peer-trusted-ca-file=" + l.Cert(etcdCA),
-		"--peer-cert-file=" + l.Cert(etcdServer),
-		"--peer-key-file=" + l.Key(etcdServer),
+		"--peer-trusted-ca-file=" + l.cert(etcdCA),
+		"--peer-cert-file=" + l.cert(etcdServer),
+		"--peer-key-file=" + l.key(etcdServer),
 		"--log-level=warn",
 	}
 	if !durable {
@@ -87,7 +87,7 @@ func etcdArgs(l Layout, p Ports, durable bool) []string {
 	return args
 }
 
-func apiServerArgs(l Layout, p Ports) []string {
+func apiServerArgs(l layout, p Ports) []string {
 	return []string{
 		"--bind-address=" + loopback,
 		"--advertise-address=" + loopback,
@@ -97,55 +97,55 @@ func apiServerArgs(l Layout, p Ports) []string {
 		// loopback address.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + serviceRange,
-		"--tls-cert-file=" + l.Cert(apiServer),
-		"--tls-private-key-file=" + l.Key(apiServer),
-		"--client-ca-file=" + l.Cert(clusterCA),
+		"--tls-cert-file=" + l.cert(apiServer),
+		"--tls-private-key-file=" + l.key(apiServer),
+		"--client-ca-file=" + l.cert(clusterCA),
 		"--etcd-servers=" + httpsURL(p.Etcd),
-		"--etcd-cafile=" + l.Cert(etcdCA),
-		"--etcd-certfile=" + l.Cert(etcdClient),
-		"--etcd-keyfile=" + l.Key(etcdClient),
-		"--requestheader-client-ca-file=" + l.Cert(frontProxyCA),
+		"--etcd-cafile=" + l.cert(etcdCA),
+		"--etcd-certfile=" + l.cert(etcdClient),
+		"--etcd-keyfile=" + l.key(etcdClient),
+		"--requestheader-client-ca-file=" + l.cert(frontProxyCA),
 		"--requestheader-allowed-names=" + frontProxyClient,
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + l.Cert(frontProxyClient),
-		"--proxy-client-key-file=" + l.Key(frontProxyClient),
+		"--proxy-client-cert-file=" + l.cert(frontProxyClient),
+		"--proxy-client-key-file=" + l.key(frontProxyClient),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-signing-key-file=" + l.ServiceAccountKey(),
-		"--service-account-key-file=" + l.ServiceAccountPublicKey(),
+		"--service-account-signing-key-file=" + l.serviceAccountKey(),
+		"--service-account-key-file=" + l.serviceAccountPublicKey(),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
-		"--audit-policy-file=" + l.AuditPolicy(),
-		"--audit-log-path=" + l.AuditLog(),
+		"--audit-policy-file=" + l.auditPolicy(),
+		"--audit-log-path=" + l.auditLog(),
 	}
 }
 
-func controllerManagerArgs(l Layout, p Ports) []string {
+func controllerManagerArgs(l layout, p Ports) []string {
 	return append(servingArgs(l, ControllerManager, p.ControllerManager),
 		"--use-service-account-credentials=true",
-		"--service-account-private-key-file="+l.ServiceAccountKey(),
-		"--root-ca-file="+l.Cert(clusterCA),
-		"--cluster-signing-cert-file="+l.Cert(clusterCA),
-		"--cluster-signing-key-file="+l.Key(clusterCA),
+		"--service-account-private-key-file="+l.serviceAccountKey(),
+		"--root-ca-file="+l.cert(clusterCA),
+		"--cluster-signing-cert-file="+l.cert(clusterCA),
+		"--cluster-signing-key-file="+l.key(clusterCA),
 		"--node-monitor-grace-period="+nodeGrace.String(),
 	)
 }
 
-func schedulerArgs(l Layout, p Ports) []string {
+func schedulerArgs(l layout, p Ports) []string {
 	return servingArgs(l, Scheduler, p.Scheduler)
 }
 
 // servingArgs returns the arguments that kube-controller-manager and kube-scheduler
 // share.
-func servingArgs(l Layout, component string, port int) []string {
-	kubeconfig := l.ComponentKubeconfig(component)
+func servingArgs(l layout, component string, port int) []string {
+	kubeconfig := l.componentKubeconfig(component)
 	return []string{
 		"--bind-address=" + loopback,
 		fmt.Sprintf("--secure-port=%d", port),
 		"--permit-port-sharing=true",
-		"--tls-cert-file=" + l.Cert(component),
-		"--tls-private-key-file=" + l.Key(component),
+		"--tls-cert-file=" + l.cert(component),
+		"--tls-private-key-file=" + l.key(component),
 		"--kubeconfig=" + kubeconfig,
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
@@ -156,10 +156,10 @@ func servingArgs(l Layout, component string, port int) []string {
 	}
 }
 
-func kwokArgs(l Layout) []string {
+func kwokArgs(l layout) []string {
 	return []string{
-		"--kubeconfig=" + l.ComponentKubeconfig(Kwok),
-		"--config=" + l.KwokStages(),
+		"--kubeconfig=" + l.componentKubeconfig(Kwok),
+		"--config=" + l.kwokStages(),
 		// By label, not by annotation. A watch by label reports a node that loses the
 		// label as deleted, and KWOK then stops its heartbeats. KWOK filters annotations
 		// itself, and goes on renewing the lease for ever.
@@ -184,12 +184,12 @@ func emulationArgs(component, version string) []string {
 }
 
 // componentEnv returns the additional environment of a component.
-func componentEnv(l Layout, component string) []string {
+func componentEnv(l layout, component string) []string {
 	// Components connect to this machine only, which needs no HTTP proxy.
 	env := []string{"NO_PROXY=*", "no_proxy=*", "KUBECONFIG="}
 	if component == Kwok {
 		// KWOK also reads ~/.kwok/kwok.yaml unless it has another work directory.
-		env = append(env, "KWOK_WORKDIR="+l.Config())
+		env = append(env, "KWOK_WORKDIR="+l.config())
 	}
 	return env
 }
@@ -199,23 +199,26 @@ func commandLine(component string, args []string) string {
 	return component + " \\\n    " + strings.Join(args, " \\\n    ")
 }
 
-// portHold reserves a port for a component that is about to listen on it.
+// portHolds reserve the ports for components that are about to listen on them.
 //
-// It is a socket that is bound but does not listen, so connections are refused until the
-// component listens. The component may bind the same port because both sockets have
-// SO_REUSEPORT and the same user. Nobody else can, and the kernel does not assign the
-// port to processes that ask for any free one. So two clusters that start at the same
-// time never get the same port.
-type portHold struct {
-	port int
-	fd   int
+// Each is the descriptor of a socket that is bound but does not listen, so connections are
+// refused until the component listens. The component may bind the same port because both
+// sockets have SO_REUSEPORT and the same user. Nobody else can, and the kernel does not
+// assign the port to processes that ask for any free one. So two clusters that start at the
+// same time never get the same port.
+type portHolds []int
+
+func (h portHolds) release() {
+	for _, fd := range h {
+		_ = unix.Close(fd)
+	}
 }
 
-// holdPort reserves a port of 127.0.0.1: the wanted one, or any free one for 0.
-func holdPort(wanted int) (_ *portHold, err error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
+// holdPort reserves a port of 127.0.0.1: the wanted one, or any free one for 0. It returns
+// the port, and the descriptor for portHolds.
+func holdPort(wanted int) (port, fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); err != nil {
+		return 0, 0, os.NewSyscallError("socket", err)
 	}
 	defer func() {
 		if err != nil {
@@ -227,22 +230,22 @@ func holdPort(wanted int) (_ *portHold, err error) {
 		// Connections of an earlier cluster that are still in TIME_WAIT must not block
 		// the port.
 		if err := setOption(fd, unix.SO_REUSEADDR, 1); err != nil {
-			return nil, err
+			return 0, fd, err
 		}
 	}
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return nil, describeBindError(wanted, err)
+		return 0, fd, describeBindError(wanted, err)
 	}
 	// Sharing is enabled only after Bind, which would otherwise succeed for a port that
 	// another cluster holds.
 	if err := errors.Join(setOption(fd, unix.SO_REUSEADDR, 0), setOption(fd, unix.SO_REUSEPORT, 1)); err != nil {
-		return nil, err
+		return 0, fd, err
 	}
 	name, err := unix.Getsockname(fd)
 	if err != nil {
-		return nil, os.NewSyscallError("getsockname", err)
+		return 0, fd, os.NewSyscallError("getsockname", err)
 	}
-	return &portHold{port: name.(*unix.SockaddrInet4).Port, fd: fd}, nil
+	return name.(*unix.SockaddrInet4).Port, fd, nil
 }
 
 func describeBindError(port int, err error) error {
@@ -259,31 +262,20 @@ func setOption(fd, option, value int) error {
 	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, value))
 }
 
-func (h *portHold) release() { _ = unix.Close(h.fd) }
-
-// portHolds holds all reserved ports of a cluster.
-type portHolds []*portHold
-
 // holdPorts reserves a port for each listener of a cluster.
 func holdPorts(wanted Ports) (Ports, portHolds, error) {
 	got := wanted
 	var holds portHolds
 	for _, want := range got.named() {
-		hold, err := holdPort(*want.port)
+		port, fd, err := holdPort(*want.port)
 		if err != nil {
 			holds.release()
 			return Ports{}, nil, fmt.Errorf("-%s: %w", want.flag, err)
 		}
-		*want.port = hold.port
-		holds = append(holds, hold)
+		*want.port = port
+		holds = append(holds, fd)
 	}
 	return got, holds, nil
-}
-
-func (h portHolds) release() {
-	for _, hold := range h {
-		hold.release()
-	}
 }
 
 // majorMinor is the format of a version to emulate. The components accept no patch

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	testLayout = NewLayout("/data")
+	testLayout = layout("/data")
 	testPorts  = Ports{API: 1, Etcd: 2, EtcdPeer: 3, ControllerManager: 4, Scheduler: 5}
 )
 
@@ -91,24 +91,24 @@ func TestKwokIgnoresTheUsersConfiguration(t *testing.T) {
 }
 
 func TestNobodyElseGetsAHeldPort(t *testing.T) {
-	free, err := holdPort(0)
+	free, holds, err := holdPorts(Ports{})
 	must(t, err)
-	t.Run("any free one", func(t *testing.T) { checkHeld(t, free) })
-	free.release()
-	chosen, err := holdPort(free.port)
+	checkHeld(t, free.API)
+	holds.release()
+	_, holds, err = holdPorts(free)
 	must(t, err)
-	t.Run("a chosen one", func(t *testing.T) { checkHeld(t, chosen) })
-	chosen.release()
+	checkHeld(t, free.API)
+	holds.release()
 }
 
-func checkHeld(t *testing.T, hold *portHold) {
+func checkHeld(t *testing.T, port int) {
 	t.Helper()
-	if listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", hold.port)); err == nil {
+	if listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 		_ = listener.Close()
 		t.Error("another program can listen on the port")
 	}
-	want := fmt.Sprintf("-kube-scheduler-port: port %d is in use", hold.port)
-	if _, _, err := holdPorts(Ports{Scheduler: hold.port}); err == nil || !strings.HasPrefix(err.Error(), want) {
+	want := fmt.Sprintf("-kube-scheduler-port: port %d is in use", port)
+	if _, _, err := holdPorts(Ports{Scheduler: port}); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("another cluster can hold the port, or the error is no %s: %v", want, err)
 	}
 }
@@ -127,9 +127,9 @@ func TestAPortIsFreeAgainAtOnce(t *testing.T) {
 	_ = client.Close()
 	_ = listener.Close()
 
-	hold, err := holdPort(listener.Addr().(*net.TCPAddr).Port)
+	_, holds, err := holdPorts(Ports{API: listener.Addr().(*net.TCPAddr).Port})
 	must(t, err)
-	hold.release()
+	holds.release()
 }
 
 func TestOptions(t *testing.T) {

@@ -83,7 +83,7 @@ func (c *Cluster) prepare() (err error) {
 	if c.ports, c.holds, err = holdPorts(c.options.Ports); err != nil {
 		return err
 	}
-	ca, err := prepareFiles(c.data.Layout, c.ports, c.options.AuditBodies)
+	ca, err := prepareFiles(c.data.layout, c.ports, c.options.AuditBodies)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	if err := c.startEtcd(ctx); err != nil {
 		return err
 	}
-	if err := c.start(APIServer, apiServerArgs(c.data.Layout, c.ports)); err != nil {
+	if err := c.start(APIServer, apiServerArgs(c.data.layout, c.ports)); err != nil {
 		return err
 	}
 	if err := c.await(ctx, APIServer, health(c.client.Discovery().RESTClient(), "/readyz")); err != nil {
@@ -133,11 +133,11 @@ func (c *Cluster) startAll(ctx context.Context) error {
 }
 
 func (c *Cluster) startEtcd(ctx context.Context) error {
-	if err := c.start(Etcd, etcdArgs(c.data.Layout, c.ports, c.options.Keep)); err != nil {
+	if err := c.start(Etcd, etcdArgs(c.data.layout, c.ports, c.options.Keep)); err != nil {
 		return err
 	}
-	l := c.data.Layout
-	files := rest.TLSClientConfig{CAFile: l.Cert(etcdCA), CertFile: l.Cert(etcdClient), KeyFile: l.Key(etcdClient)}
+	l := c.data.layout
+	files := rest.TLSClientConfig{CAFile: l.cert(etcdCA), CertFile: l.cert(etcdClient), KeyFile: l.key(etcdClient)}
 	ready, err := healthAt(c.ports.Etcd, "/readyz", files)
 	if err != nil {
 		return err
@@ -146,12 +146,12 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 }
 
 func (c *Cluster) startControllerManager(ctx context.Context) error {
-	args := controllerManagerArgs(c.data.Layout, c.ports)
+	args := controllerManagerArgs(c.data.layout, c.ports)
 	return c.startLeader(ctx, ControllerManager, args, c.ports.ControllerManager, "/healthz", podsAreAdmitted(c.client))
 }
 
 func (c *Cluster) startScheduler(ctx context.Context) error {
-	args := schedulerArgs(c.data.Layout, c.ports)
+	args := schedulerArgs(c.data.layout, c.ports)
 	return c.startLeader(ctx, Scheduler, args, c.ports.Scheduler, "/readyz")
 }
 
@@ -162,7 +162,7 @@ func (c *Cluster) startLeader(
 	if err := c.start(component, args); err != nil {
 		return err
 	}
-	healthy, err := healthAt(port, path, rest.TLSClientConfig{CAFile: c.data.Cert(clusterCA)})
+	healthy, err := healthAt(port, path, rest.TLSClientConfig{CAFile: c.data.cert(clusterCA)})
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	if err := grantKwok(ctx, c.client); err != nil {
 		return err
 	}
-	if err := c.start(Kwok, kwokArgs(c.data.Layout)); err != nil {
+	if err := c.start(Kwok, kwokArgs(c.data.layout)); err != nil {
 		return err
 	}
 	if err := createNodes(ctx, c.client, c.options.Nodes); err != nil {
@@ -187,13 +187,13 @@ func (c *Cluster) start(component string, args []string) error {
 	if c.options.Verbose {
 		fmt.Fprintln(c.progress, commandLine(component, args))
 	}
-	env := componentEnv(c.data.Layout, component)
-	return c.group.Start(component, append([]string{component}, args...), env, c.data.Log(component))
+	env := componentEnv(c.data.layout, component)
+	return c.group.Start(component, append([]string{component}, args...), env, c.data.log(component))
 }
 
 func (c *Cluster) await(ctx context.Context, component string, ready func(context.Context) error) error {
 	if err := poll(ctx, ready); err != nil {
-		return &supervise.Failure{Err: fmt.Errorf("%s: %w", component, err), Log: c.data.Log(component)}
+		return &supervise.Failure{Err: fmt.Errorf("%s: %w", component, err), Log: c.data.log(component)}
 	}
 	c.report(component)
 	return nil
@@ -213,7 +213,7 @@ func (c *Cluster) report(component string) {
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string {
 	if c.options.Kubeconfig == "" {
-		return c.data.Kubeconfig()
+		return c.data.adminKubeconfig()
 	}
 	if path, err := filepath.Abs(c.options.Kubeconfig); err == nil {
 		return path
@@ -225,7 +225,7 @@ func (c *Cluster) Kubeconfig() string {
 func (c *Cluster) Server() string { return httpsURL(c.ports.API) }
 
 // DataDir returns the path of the data folder.
-func (c *Cluster) DataDir() string { return c.data.Dir() }
+func (c *Cluster) DataDir() string { return c.data.dir() }
 
 // Group returns the process group of the components.
 func (c *Cluster) Group() *supervise.Group { return c.group }

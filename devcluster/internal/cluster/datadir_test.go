@@ -29,8 +29,8 @@ func open(t *testing.T, path string) *dataDir {
 func fill(t *testing.T, d *dataDir) {
 	t.Helper()
 	for _, path := range []string{
-		filepath.Join(d.EtcdData(), "member", "db"), d.Log(Etcd), d.AuditLog(), d.path("audit-2026.log"),
-		d.Cert(clusterCA), d.KwokStages(), d.Kubeconfig(),
+		filepath.Join(d.etcdData(), "member", "db"), d.log(Etcd), d.auditLog(), d.path("audit-2026.log"),
+		d.cert(clusterCA), d.kwokStages(), d.adminKubeconfig(),
 	} {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		must(t, os.WriteFile(path, []byte("x"), 0o600))
@@ -51,11 +51,11 @@ func entries(t *testing.T, dir string) string {
 func TestDataDirInUseIsRefused(t *testing.T) {
 	d := open(t, t.TempDir())
 	want := fmt.Sprintf("in use by a running devcluster (process %d)", os.Getpid())
-	if _, err := openDataDir(d.Dir()); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := openDataDir(d.dir()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 	d.release()
-	open(t, d.Dir()).release()
+	open(t, d.dir()).release()
 }
 
 func TestOtherFoldersAreRefused(t *testing.T) {
@@ -93,7 +93,7 @@ func TestRemove(t *testing.T) {
 				}
 				return
 			}
-			if got := entries(t, d.Dir()); got != test.want {
+			if got := entries(t, d.dir()); got != test.want {
 				t.Errorf("left: %s", got)
 			}
 			if d.used() {

@@ -153,8 +153,8 @@ func kwokStages() string {
 
 // prepareFiles creates the folders of the data folder and the files that the components
 // read. It returns the authority that signs clients of the API.
-func prepareFiles(l Layout, p Ports, auditBodies []string) (*authority, error) {
-	for _, dir := range []string{l.PKI(), l.Config(), l.Logs()} {
+func prepareFiles(l layout, p Ports, auditBodies []string) (*authority, error) {
+	for _, dir := range []string{l.pki(), l.config(), l.logs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -168,11 +168,11 @@ func prepareFiles(l Layout, p Ports, auditBodies []string) (*authority, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := writeKubeconfig(l.ComponentKubeconfig(component), config); err != nil {
+		if err := writeKubeconfig(l.componentKubeconfig(component), config); err != nil {
 			return nil, err
 		}
 	}
-	files := map[string]string{l.AuditPolicy(): auditPolicy(auditBodies), l.KwokStages(): kwokStages()}
+	files := map[string]string{l.auditPolicy(): auditPolicy(auditBodies), l.kwokStages(): kwokStages()}
 	for path, content := range files {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			return nil, fmt.Errorf("preparing the data folder: %w", err)

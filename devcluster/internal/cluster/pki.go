@@ -57,7 +57,7 @@ type identity struct {
 // service account key, so that kubeconfigs and tokens from an earlier run with the same
 // data folder stay valid, and creates all other files at each start. It returns the
 // authority that signs clients of the API.
-func preparePKI(l Layout) (*authority, error) {
+func preparePKI(l layout) (*authority, error) {
 	authorities := map[string]*authority{}
 	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
 		ca, err := loadOrCreateAuthority(l, name)
@@ -80,7 +80,7 @@ func preparePKI(l Layout) (*authority, error) {
 	for _, leaf := range leaves {
 		certificate, key, err := authorities[leaf.ca].issue(identity{commonName: leaf.commonName})
 		if err == nil {
-			err = pkiutil.WriteCertAndKey(l.PKI(), leaf.name, certificate, key)
+			err = pkiutil.WriteCertAndKey(l.pki(), leaf.name, certificate, key)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("creating the certificate %s: %w", leaf.name, err)
@@ -89,9 +89,9 @@ func preparePKI(l Layout) (*authority, error) {
 	return authorities[clusterCA], nil
 }
 
-func loadOrCreateAuthority(l Layout, name string) (*authority, error) {
-	if pkiutil.CertOrKeyExist(l.PKI(), name) {
-		certificate, key, err := pkiutil.TryLoadCertAndKeyFromDisk(l.PKI(), name)
+func loadOrCreateAuthority(l layout, name string) (*authority, error) {
+	if pkiutil.CertOrKeyExist(l.pki(), name) {
+		certificate, key, err := pkiutil.TryLoadCertAndKeyFromDisk(l.pki(), name)
 		return &authority{certificate, key}, err
 	}
 	certificate, key, err := pkiutil.NewCertificateAuthority(&pkiutil.CertConfig{
@@ -100,7 +100,7 @@ func loadOrCreateAuthority(l Layout, name string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &authority{certificate, key}, pkiutil.WriteCertAndKey(l.PKI(), name, certificate, key)
+	return &authority{certificate, key}, pkiutil.WriteCertAndKey(l.pki(), name, certificate, key)
 }
 
 // issue returns a new certificate, for a client and for a server on this machine, and its
@@ -121,16 +121,16 @@ func (a *authority) issue(id identity) (*x509.Certificate, crypto.Signer, error)
 
 // ensureServiceAccountKey creates the keys that sign and verify service account tokens.
 // It keeps existing keys, because tokens must stay valid over a restart.
-func ensureServiceAccountKey(l Layout) error {
-	if pkiutil.CertOrKeyExist(l.PKI(), serviceAccount) {
-		_, _, err := pkiutil.TryLoadPrivatePublicKeyFromDisk(l.PKI(), serviceAccount)
+func ensureServiceAccountKey(l layout) error {
+	if pkiutil.CertOrKeyExist(l.pki(), serviceAccount) {
+		_, _, err := pkiutil.TryLoadPrivatePublicKeyFromDisk(l.pki(), serviceAccount)
 		return err
 	}
 	key, err := pkiutil.GeneratePrivateKey(kubeadm.EncryptionAlgorithmECDSAP256)
 	if err != nil {
 		return err
 	}
-	return errors.Join(pkiutil.WriteKey(l.PKI(), serviceAccount, key), pkiutil.WritePublicKey(l.PKI(), serviceAccount, key.Public()))
+	return errors.Join(pkiutil.WriteKey(l.pki(), serviceAccount, key), pkiutil.WritePublicKey(l.pki(), serviceAccount, key.Public()))
 }
 
 // contextName is the name of the cluster, the user and the context in each kubeconfig.

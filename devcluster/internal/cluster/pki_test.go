@@ -13,10 +13,10 @@ import (
 )
 
 // newPKI creates the keys and certificates of a new data folder.
-func newPKI(t *testing.T) (Layout, *authority) {
+func newPKI(t *testing.T) (layout, *authority) {
 	t.Helper()
-	l := NewLayout(t.TempDir())
-	must(t, os.Mkdir(l.PKI(), 0o700))
+	l := layout(t.TempDir())
+	must(t, os.Mkdir(l.pki(), 0o700))
 	ca, err := preparePKI(l)
 	must(t, err)
 	return l, ca
@@ -24,9 +24,9 @@ func newPKI(t *testing.T) (Layout, *authority) {
 
 func TestRestartKeepsAuthoritiesAndServiceAccountKey(t *testing.T) {
 	l, _ := newPKI(t)
-	paths := []string{l.ServiceAccountKey(), l.ServiceAccountPublicKey()}
+	paths := []string{l.serviceAccountKey(), l.serviceAccountPublicKey()}
 	for _, ca := range []string{clusterCA, etcdCA, frontProxyCA} {
-		paths = append(paths, l.Cert(ca), l.Key(ca))
+		paths = append(paths, l.cert(ca), l.key(ca))
 	}
 	before := map[string][]byte{}
 	for _, path := range paths {
@@ -44,7 +44,7 @@ func TestRestartKeepsAuthoritiesAndServiceAccountKey(t *testing.T) {
 
 func TestABrokenAuthorityIsNotReplaced(t *testing.T) {
 	l, _ := newPKI(t)
-	must(t, os.WriteFile(l.Key(clusterCA), []byte("no key"), 0o600))
+	must(t, os.WriteFile(l.key(clusterCA), []byte("no key"), 0o600))
 	if _, err := preparePKI(l); err == nil {
 		t.Error("an unreadable key was replaced")
 	}
