@@ -5,7 +5,6 @@
 package test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,19 +22,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
-	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	"k8s.io/client-go/rest"
 
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
 // patience limits each wait for the cluster.
 const patience = 2 * time.Minute
 
-var (
-	foos        = schema.GroupVersionResource{Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos"}
-	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-)
+var foos, deployments = footest.FooKind.Resource, footest.Primary.Resource
 
 const definition = "foos.samplecontroller.k8s.io"
 
@@ -50,7 +46,7 @@ type cluster struct {
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	up, err := testcluster.StartCluster(t.Context(), devcluster(t), filepath.Join(t.TempDir(), "data"))
-	must(t, err)
+	footest.Must(t, err)
 	t.Cleanup(func() {
 		if err := up.Stop(); err != nil {
 			t.Errorf("%v\n%s", err, up.Log)
@@ -58,9 +54,9 @@ func newCluster(t *testing.T) *cluster {
 	})
 	c := &cluster{T: t, kubeconfig: up.Kubeconfig}
 	c.config, err = testcluster.LoadConfig(c.kubeconfig)
-	must(t, err)
+	footest.Must(t, err)
 	c.objects, err = dynamic.NewForConfig(c.config)
-	must(t, err)
+	footest.Must(t, err)
 	return c
 }
 
@@ -68,7 +64,7 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
 	out, err := testcluster.Kubectl(c.Context(), devcluster(c.T), c.kubeconfig, args...)
-	must(c.T, err)
+	footest.Must(c.T, err)
 	return out
 }
 
@@ -81,12 +77,17 @@ func (c *cluster) helm(namespace string) *action.Configuration {
 	})
 	flags.KubeConfig, flags.Namespace = &c.kubeconfig, &namespace
 	helm := action.NewConfiguration()
-	must(c.T, helm.Init(flags, namespace, "secret"))
+	footest.Must(c.T, helm.Init(flags, namespace, "secret"))
 	return helm
 }
 
 // install does what helm install --create-namespace --wait does.
 func (c *cluster) install(release, namespace, values string, options ...func(*action.Install)) error {
+	c.Helper()
+	return c.installChart(release, namespace, loadChart(c.T), values, options...)
+}
+
+func (c *cluster) installChart(release, namespace string, chart *chartv2.Chart, values string, options ...func(*action.Install)) error {
 	c.Helper()
 	install := action.NewInstall(c.helm(namespace))
 	install.ReleaseName, install.Namespace, install.CreateNamespace = release, namespace, true
@@ -94,7 +95,7 @@ func (c *cluster) install(release, namespace, values string, options ...func(*ac
 	for _, option := range options {
 		option(install)
 	}
-	_, err := install.RunWithContext(c.Context(), loadChart(c.T), parse(c.T, values))
+	_, err := install.RunWithContext(c.Context(), chart, parse(c.T, values))
 	return err
 }
 
@@ -104,7 +105,7 @@ func (c *cluster) upgrade(release, namespace string, chart *chartv2.Chart, value
 	upgrade := action.NewUpgrade(c.helm(namespace))
 	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.StatusWatcherStrategy, patience
 	_, err := upgrade.RunWithContext(c.Context(), release, chart, parse(c.T, values))
-	must(c.T, err)
+	footest.Must(c.T, err)
 }
 
 // rollback does what helm rollback --wait does.
@@ -113,7 +114,7 @@ func (c *cluster) rollback(release, namespace string, revision int) {
 	rollback := action.NewRollback(c.helm(namespace))
 	rollback.Version, rollback.ServerSideApply = revision, "auto"
 	rollback.WaitStrategy, rollback.Timeout = kube.StatusWatcherStrategy, patience
-	must(c.T, rollback.Run(release))
+	footest.Must(c.T, rollback.Run(release))
 }
 
 // uninstall does what helm uninstall --wait does.
@@ -122,31 +123,14 @@ func (c *cluster) uninstall(release, namespace string) {
 	uninstall := action.NewUninstall(c.helm(namespace))
 	uninstall.WaitStrategy, uninstall.Timeout = kube.StatusWatcherStrategy, patience
 	_, err := uninstall.Run(release)
-	must(c.T, err)
-}
-
-// as returns a client for the Deployments of the namespace default, with the token of an
-// account.
-func (c *cluster) as(namespace, account string) typedappsv1.DeploymentInterface {
-	c.Helper()
-	config, err := testcluster.ConfigOf(c.Context(), c.config, namespace, account)
-	must(c.T, err)
-	client, err := typedappsv1.NewForConfig(config)
-	must(c.T, err)
-	return client.Deployments(metav1.NamespaceDefault)
-}
-
-// await repeats a request until wanted accepts its result.
-func (c *cluster) await(what string, request func() error, wanted func(error) bool) {
-	c.Helper()
-	must(c.T, testcluster.AwaitAnswer(c.Context(), patience, what, func(context.Context) error { return request() }, wanted))
+	footest.Must(c.T, err)
 }
 
 // get reads an object. The namespace is empty for a cluster-scoped object.
 func (c *cluster) get(resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
 	c.Helper()
 	got, err := c.objects.Resource(resource).Namespace(namespace).Get(c.Context(), name, metav1.GetOptions{})
-	must(c.T, err)
+	footest.Must(c.T, err)
 	return got
 }
 
@@ -159,13 +143,13 @@ func (c *cluster) field(object, namespace, path string) string {
 // TestHelmWaitsForAFoo installs releases that are nothing but a Foo.
 func TestHelmWaitsForAFoo(t *testing.T) {
 	c := newCluster(t)
-	must(t, testcluster.InstallCRDs(t.Context(), os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, root))
+	footest.Must(t, testcluster.InstallCRDs(t.Context(), os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, root))
 
 	if err := c.installFoo("unseen", 3*time.Second); err == nil || !strings.Contains(err.Error(), "status: InProgress") {
 		t.Errorf("Without a controller, Helm says of a Foo: %v", err)
 	}
 	c.startController()
-	must(t, c.installFoo("ready", patience))
+	footest.Must(t, c.installFoo("ready", patience))
 	if got := c.field("foo/ready", "default", ".status.conditions[0].status"); got != "True" {
 		t.Errorf("Helm has waited, and the Foo's condition Ready is %s", got)
 	}
@@ -188,18 +172,15 @@ func (c *cluster) installFoo(release string, timeout time.Duration) error {
 		Metadata:  &chartv2.Metadata{APIVersion: chartv2.APIVersionV2, Name: "foo", Version: "1.0.0"},
 		Templates: []*common.File{{Name: "templates/foo.yaml", Data: []byte(foo)}},
 	}
-	install := action.NewInstall(c.helm("default"))
-	install.ReleaseName, install.Namespace, install.WaitStrategy, install.Timeout = release, "default", kube.StatusWatcherStrategy, timeout
-	_, err := install.RunWithContext(c.Context(), chart, nil)
-	return err
+	return c.installChart(release, "default", chart, "", func(install *action.Install) { install.Timeout = timeout })
 }
 
 // startController builds and starts the controller, with the rights of an administrator.
 func (c *cluster) startController() {
 	c.Helper()
 	path := filepath.Join(c.TempDir(), program)
-	must(c.T, testcluster.Build(c.Context(), root, path, "."))
+	footest.Must(c.T, testcluster.Build(c.Context(), root, path, "."))
 	running, err := testcluster.StartProcess(exec.Command(path, "-kubeconfig="+c.kubeconfig))
-	must(c.T, err)
+	footest.Must(c.T, err)
 	c.Cleanup(running.Kill)
 }

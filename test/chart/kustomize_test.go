@@ -6,14 +6,11 @@ package test
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +20,12 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+
+	"example.com/sample-controller/test/footest"
 )
+
+// digest is one of an image.
+var digest = "sha256:" + strings.Repeat("0a", 32)
 
 const everything = "monitoring: {serviceMonitor: true, prometheusRule: true, dashboard: true}"
 
@@ -34,10 +36,12 @@ func TestChartEqualsKustomize(t *testing.T) {
 		{"as shipped", program, "", "resources: [BASE/deploy]"},
 		{"for the Foos of one namespace", program, "watchNamespace: default", "resources: [BASE/deploy/namespaced]"},
 		{"with monitoring", program, everything, "resources: [BASE/deploy, BASE/monitoring]"},
-		{"with an image", program, "image: {repository: 'registry.example.com:5000/team/controller', tag: v1.2.3}",
-			"resources: [BASE/deploy]\nimages: [{name: sample-controller, newName: 'registry.example.com:5000/team/controller', newTag: v1.2.3}]"},
-		{"with a digest", program, "image: {digest: 'sha256:" + strings.Repeat("0a", 32) + "'}",
-			"resources: [BASE/deploy]\nimages: [{name: sample-controller, digest: 'sha256:" + strings.Repeat("0a", 32) + "'}]"},
+		{"with an image", program, "image: {repository: 'registry.example.com:5000/team/controller', tag: '1.20'}",
+			"resources: [BASE/deploy]\nimages: [{name: sample-controller, newName: 'registry.example.com:5000/team/controller', newTag: '1.20'}]"},
+		{"with a digest", program, "image: {digest: '" + digest + "'}",
+			"resources: [BASE/deploy]\nimages: [{name: sample-controller, digest: '" + digest + "'}]"},
+		{"with a tag and a digest", program, "image: {repository: r/c, tag: v1, digest: '" + digest + "'}",
+			"resources: [BASE/deploy]\nimages: [{name: sample-controller, newName: r/c, newTag: v1, digest: '" + digest + "'}]"},
 		{"with patches", program, "{replicas: 3, resources: {limits: {memory: 1Gi}}, nodeSelector: {disk: ssd}, workers: 4, podDisruptionBudget: {enabled: false}}",
 			`resources: [BASE/deploy]
 patches:
@@ -55,21 +59,8 @@ patches:
 		t.Run(c.say, func(t *testing.T) {
 			got, want := template(t, c.namespace, c.namespace, c.values), kustomize(t, overlay(t, c.kustomization))
 			unlikeKustomize(t, got, c.namespace)
-			unlikeHelm(want, c.namespace)
-			for _, id := range slices.Sorted(maps.Keys(want)) {
-				if got[id] == nil {
-					t.Errorf("The chart lacks %s: run make chart, or add a template", id)
-				}
-			}
-			for _, id := range slices.Sorted(maps.Keys(got)) {
-				if want[id] == nil {
-					t.Errorf("kustomize lacks %s", id)
-					continue
-				}
-				for _, difference := range differences("", got[id], want[id]) {
-					t.Errorf("%s%s: run make chart, or change the template", id, difference)
-				}
-			}
+			unlikeHelm(t, want, c.namespace)
+			footest.ExpectEqual(t, "the chart (run make chart, or change a template)", want, got)
 		})
 	}
 }
@@ -87,14 +78,10 @@ func TestMonitoringValuesEqualTheScript(t *testing.T) {
 	got := template(t, program, program, `monitoring: {serviceMonitor: true, prometheusRule: true, dashboard: true, clusterLabel: k8s_cluster, runbooks: "https://wiki.example.org/run?page=books",
   tlsConfig: {insecureSkipVerify: null, serverName: metrics.example.com}}`)
 	for id, part := range map[string]string{"PrometheusRule sample-controller": "spec", "ConfigMap sample-controller-dashboard": "data"} {
-		for _, difference := range differences("", at(got[id], part), at(want[id], part)) {
-			t.Errorf("%s%s", id, difference)
-		}
+		footest.ExpectEqual(t, id, at(want[id], part), at(got[id], part))
 	}
-	endpoint := at(got["ServiceMonitor sample-controller"], "spec", "endpoints").([]any)[0]
-	if tls := at(endpoint, "tlsConfig"); !reflect.DeepEqual(tls, mapping{"serverName": "metrics.example.com"}) {
-		t.Errorf("The tlsConfig is %v", tls)
-	}
+	tls := at(got["ServiceMonitor sample-controller"], "spec", "endpoints", "0", "tlsConfig")
+	footest.ExpectEqual(t, "the tlsConfig", any(mapping{"serverName": "metrics.example.com"}), tls)
 }
 
 // overlay writes a kustomization, in which BASE stands for artifacts.
@@ -102,59 +89,81 @@ func overlay(t *testing.T, text string) string {
 	t.Helper()
 	folder := t.TempDir()
 	base, err := filepath.Abs(root)
-	must(t, err)
+	footest.Must(t, err)
 	base, err = filepath.Rel(folder, filepath.Join(base, "artifacts"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "BASE", filepath.ToSlash(base))), 0o600))
+	footest.Must(t, err)
+	footest.Must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "BASE", filepath.ToSlash(base))), 0o600))
 	return folder
+}
+
+// podLabels are the places where each kind has labels of the Pods. Both kustomize and Helm
+// make them those of one installation, because two may be in one namespace.
+var podLabels = map[string][]string{
+	"Deployment": {"spec selector matchLabels", "spec template metadata labels"}, "Service": {"spec selector"},
+	"PodDisruptionBudget": {"spec selector matchLabels"}, "NetworkPolicy": {"spec podSelector matchLabels"},
+}
+
+// take returns a check that labels in an object have a value, which then removes it.
+func take(t *testing.T, id string, object mapping) func(path, key, want string) {
+	t.Helper()
+	return func(path, key, want string) {
+		labels, _ := at(object, strings.Fields(path)...).(mapping)
+		if got := labels[key]; got != want {
+			t.Errorf("%s has %s=%v in %s, not %s", id, key, got, path, want)
+		}
+		delete(labels, key)
+	}
 }
 
 // unlikeKustomize removes from the chart's objects what only Helm adds. It fails the test
 // if any of that is missing.
 func unlikeKustomize(t *testing.T, objects map[string]mapping, release string) {
 	t.Helper()
-	take := func(id string, from any, key, want string) {
-		labels, _ := from.(mapping)
-		if got := labels[key]; got != want {
-			t.Errorf("%s has %s=%v, not %s", id, key, got, want)
-		}
-		delete(labels, key)
-	}
 	for id, object := range objects {
-		labels := at(object, "metadata", "labels")
-		take(id, labels, "app.kubernetes.io/managed-by", "Helm")
-		take(id, labels, "helm.sh/chart", program+"-0.0.0")
-		take(id, labels, "app.kubernetes.io/instance", release)
-		// Pods and selectors have the release's label, because two releases may be in one
-		// namespace.
-		for _, path := range map[string][]string{
-			"Deployment": {"spec selector matchLabels", "spec template metadata labels"}, "Service": {"spec selector"},
-			"PodDisruptionBudget": {"spec selector matchLabels"}, "NetworkPolicy": {"spec podSelector matchLabels"},
-			"ServiceMonitor": {"spec selector matchLabels"},
-		}[object["kind"].(string)] {
-			take(id, at(object, strings.Fields(path)...), "app.kubernetes.io/instance", release)
+		take := take(t, id, object)
+		take("metadata labels", "app.kubernetes.io/managed-by", "Helm")
+		take("metadata labels", "helm.sh/chart", program+"-0.0.0")
+		take("metadata labels", "app.kubernetes.io/instance", release)
+		for _, path := range podLabels[object["kind"].(string)] {
+			take(path, "app.kubernetes.io/instance", release)
+			take(path, "app.kubernetes.io/name", program)
 		}
-		if object["kind"] == "CustomResourceDefinition" {
-			take(id, at(object, "metadata", "annotations"), "helm.sh/resource-policy", "keep")
+		switch object["kind"] {
+		case "Deployment":
+			take(ofSpread, "app.kubernetes.io/name", program)
+		case "ServiceMonitor":
+			take("spec selector matchLabels", "app.kubernetes.io/instance", release)
+		case "CustomResourceDefinition":
+			take("metadata annotations", "helm.sh/resource-policy", "keep")
 			delete(at(object, "metadata").(mapping), "labels")
 		}
 	}
 }
 
+// ofSpread are the labels by which the Pods of an installation are spread.
+const ofSpread = "spec template spec topologySpreadConstraints 0 labelSelector matchLabels"
+
 // unlikeHelm removes from kustomize's objects what the chart does not contain: the
 // Namespace, which Helm creates, the namespaces of cluster-scoped objects, and the
-// annotation against pruning, which the chart sets itself.
-func unlikeHelm(objects map[string]mapping, namespace string) {
+// annotation against pruning, which the chart sets itself. It fails the test unless the
+// labels of the Pods are the installation's own.
+func unlikeHelm(t *testing.T, objects map[string]mapping, namespace string) {
+	t.Helper()
 	for id, object := range objects {
+		take := take(t, id, object)
+		for _, path := range podLabels[object["kind"].(string)] {
+			take(path, "app.kubernetes.io/name", namespace)
+		}
 		switch kind := object["kind"].(string); {
 		case kind == "Namespace":
 			delete(objects, id)
+		case kind == "Deployment":
+			take(ofSpread, "app.kubernetes.io/name", namespace)
 		case strings.HasPrefix(kind, "ValidatingAdmissionPolicy") || kind == "FlowSchema":
 			delete(at(object, "metadata").(mapping), "namespace")
 		case kind == "CustomResourceDefinition":
-			delete(at(object, "metadata", "annotations").(mapping), "helm.sh/resource-policy")
+			take("metadata annotations", "helm.sh/resource-policy", "keep")
 		}
-		unlabel(object, namespace)
 		// kustomize adds an empty line to a folded text with an indented line.
 		for _, part := range []string{"variables", "validations"} {
 			expressions, _ := at(object, "spec", part).([]any)
@@ -166,52 +175,6 @@ func unlikeHelm(objects map[string]mapping, namespace string) {
 	}
 }
 
-// unlabel restores the label of the Pods in a value. kustomize tells installations apart by
-// it, the chart by the release's label.
-func unlabel(value any, name string) {
-	switch value := value.(type) {
-	case mapping:
-		if value["app.kubernetes.io/name"] == name {
-			value["app.kubernetes.io/name"] = program
-		}
-		for _, inner := range value {
-			unlabel(inner, name)
-		}
-	case []any:
-		for _, inner := range value {
-			unlabel(inner, name)
-		}
-	}
-}
-
-// differences returns the places where two values differ.
-func differences(path string, got, want any) []string {
-	if g, ok := got.(mapping); ok {
-		if w, ok := want.(mapping); ok {
-			var found []string
-			keys := maps.Clone(g)
-			maps.Copy(keys, w)
-			for _, key := range slices.Sorted(maps.Keys(keys)) {
-				found = append(found, differences(path+" "+key, g[key], w[key])...)
-			}
-			return found
-		}
-	}
-	g, gok := got.([]any)
-	w, wok := want.([]any)
-	if gok && wok && len(g) == len(w) {
-		var found []string
-		for i := range g {
-			found = append(found, differences(fmt.Sprint(path, " ", i), g[i], w[i])...)
-		}
-		return found
-	}
-	if reflect.DeepEqual(got, want) {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: the chart has %v, kustomize %v", path, got, want)}
-}
-
 const (
 	root    = "../.."
 	folder  = root + "/artifacts/chart"
@@ -221,34 +184,19 @@ const (
 // mapping is a mapping of YAML.
 type mapping = map[string]any
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // parse reads values in the format of a values file.
 func parse(t *testing.T, text string) mapping {
 	t.Helper()
 	values := mapping{}
-	must(t, yaml.Unmarshal([]byte(text), &values))
+	footest.Must(t, yaml.Unmarshal([]byte(text), &values))
 	return values
 }
 
 func loadChart(t *testing.T) *chartv2.Chart {
 	t.Helper()
 	chart, err := loader.LoadDir(folder)
-	must(t, err)
+	footest.Must(t, err)
 	return chart
-}
-
-// kubernetesRelease parses the version of Kubernetes to render the chart for.
-func kubernetesRelease(t *testing.T, version string) *common.KubeVersion {
-	t.Helper()
-	release, err := common.ParseKubeVersion(version)
-	must(t, err)
-	return release
 }
 
 // tryTemplate does what helm template does.
@@ -256,7 +204,8 @@ func tryTemplate(t *testing.T, release, namespace, values string) (*releasev1.Re
 	t.Helper()
 	install := action.NewInstall(action.NewConfiguration())
 	install.DryRunStrategy = action.DryRunClient
-	install.ReleaseName, install.Namespace, install.KubeVersion = release, namespace, kubernetesRelease(t, "v1.37.0")
+	install.ReleaseName, install.Namespace = release, namespace
+	install.KubeVersion = &common.KubeVersion{Version: "v1.37.0", Major: "1", Minor: "37"}
 	made, err := install.RunWithContext(t.Context(), loadChart(t), parse(t, values))
 	if err != nil {
 		return nil, err
@@ -268,7 +217,7 @@ func tryTemplate(t *testing.T, release, namespace, values string) (*releasev1.Re
 func template(t *testing.T, release, namespace, values string) map[string]mapping {
 	t.Helper()
 	made, err := tryTemplate(t, release, namespace, values)
-	must(t, err)
+	footest.Must(t, err)
 	return objectsOf(t, made.Manifest)
 }
 
@@ -283,7 +232,7 @@ func objectsOf(t *testing.T, manifests string) map[string]mapping {
 		if errors.Is(err, io.EOF) {
 			return objects
 		}
-		must(t, err)
+		footest.Must(t, err)
 		if object == nil {
 			continue
 		}
@@ -295,28 +244,23 @@ func objectsOf(t *testing.T, manifests string) map[string]mapping {
 	}
 }
 
-// at returns the value at a path of keys, or nil.
+// at returns the value at a path of keys, or of an index of a list, or nil.
 func at(object any, keys ...string) any {
 	for _, key := range keys {
-		m, ok := object.(mapping)
-		if !ok {
+		switch value := object.(type) {
+		case mapping:
+			object = value[key]
+		case []any:
+			index, err := strconv.Atoi(key)
+			if err != nil || index >= len(value) {
+				return nil
+			}
+			object = value[index]
+		default:
 			return nil
 		}
-		object = m[key]
 	}
 	return object
-}
-
-// container returns the container of the only Deployment.
-func container(t *testing.T, objects map[string]mapping) mapping {
-	t.Helper()
-	for id, object := range objects {
-		if strings.HasPrefix(id, "Deployment ") {
-			return at(object, "spec", "template", "spec", "containers").([]any)[0].(mapping)
-		}
-	}
-	t.Fatal("no Deployment was rendered")
-	return nil
 }
 
 func devcluster(t *testing.T) string {
@@ -332,6 +276,6 @@ func devcluster(t *testing.T) string {
 func kustomize(t *testing.T, folder string) map[string]mapping {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), devcluster(t), "kubectl", "kustomize", folder).Output()
-	must(t, err)
+	footest.Must(t, err)
 	return objectsOf(t, string(out))
 }

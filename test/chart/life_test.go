@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of install, upgrade, rollback and uninstall on a cluster, and of several
-// installations.
+// Tests of install, upgrade, rollback and uninstall on a cluster.
 
 package test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
-	"example.com/sample-controller/internal/plan"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -28,10 +24,9 @@ import (
 func TestReleaseLifecycle(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace, name = "blue", "team", "blue-sample-controller"
-	must(t, c.install(release, namespace, ""))
+	footest.Must(t, c.install(release, namespace, ""))
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	foo, made := c.makeFoo(namespace, name)
-	c.isRestrictedByPolicy(namespace, name, "nginx:latest")
 
 	c.upgrade(release, namespace, loadChart(t), "{replicas: 3, workers: 8, networkPolicy: {enabled: false}}")
 	if got := c.field("deployment/"+name, namespace, ".status.availableReplicas"); got != "3" {
@@ -61,14 +56,14 @@ func TestReleaseLifecycle(t *testing.T) {
 	if err := c.install("green", "elsewhere", ""); err == nil || !strings.Contains(err.Error(), definition) {
 		t.Errorf("Another release takes over the CRD without --take-ownership: %v", err)
 	}
-	must(t, c.install("green", "elsewhere", "", func(install *action.Install) { install.TakeOwnership = true }))
-	must(t, c.install("red", "elsewhere", "{crds: {install: false}, watchNamespace: default, nginxImage: mirror.example.com/nginx:1}"))
+	footest.Must(t, c.install("green", "elsewhere", "", func(install *action.Install) { install.TakeOwnership = true }))
+	footest.Must(t, c.install("red", "elsewhere", "{crds: {install: false}, watchNamespace: default, nginxImage: mirror.example.com/nginx:1}"))
 	c.isRestrictedByPolicy("elsewhere", "green-sample-controller", "nginx:latest")
 	c.isRestrictedByPolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
 	c.isUnchanged(foos, foo)
 
 	// The API server must accept the objects that result from unusual values.
-	must(t, c.install(strings.Repeat("very-", 10)+"big", "elsewhere", `{crds: {install: false}, replicas: 1, workers: 26, logVerbosity: 2,
+	footest.Must(t, c.install(strings.Repeat("very-", 10)+"big", "elsewhere", `{crds: {install: false}, replicas: 1, workers: 26, logVerbosity: 2,
 		image: {digest: "sha256:`+strings.Repeat("0", 64)+`"}, imagePullSecrets: [{name: key}], resources: null,
 		nodeSelector: {kubernetes.io/hostname: node-1}, tolerations: [{operator: Exists}], priorityClassName: system-cluster-critical,
 		affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchFields: [
@@ -84,7 +79,7 @@ func TestReleaseLifecycle(t *testing.T) {
 func TestUpgradeReplacesCRDAndPolicy(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace = program, program
-	must(t, c.install(release, namespace, ""))
+	footest.Must(t, c.install(release, namespace, ""))
 	older := loadChart(t)
 	replaceIn(t, older, "files/crds/", "description: Number of Pods that are available", "description: An older description")
 	replaceIn(t, older, "files/admission-policy", "<= 10", "<= 5")
@@ -120,7 +115,7 @@ func TestReleaseTakesOverFromKustomize(t *testing.T) {
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	foo, made := c.makeFoo(program, program)
 	c.kubectl("delete", "deployment", "--namespace="+program, program)
-	must(t, c.install(program, program, "", func(install *action.Install) { install.TakeOwnership, install.ForceConflicts = true, true }))
+	footest.Must(t, c.install(program, program, "", func(install *action.Install) { install.TakeOwnership, install.ForceConflicts = true, true }))
 	c.isUnchanged(foos, foo)
 	c.isUnchanged(deployments, made)
 	c.isRestrictedByPolicy(program, program, "nginx:latest")
@@ -141,48 +136,37 @@ func replaceIn(t *testing.T, chart *chartv2.Chart, name, from, to string) {
 	t.Fatalf("No file %s of the chart has %q", name, from)
 }
 
-// foosDeployment returns a Deployment as the controller makes it.
-func foosDeployment(name string, foo types.UID, image string) *appsv1.Deployment {
-	return plan.Foos(image).Children[0].Desired(&samplev1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: foo},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: name},
-	}, nil).(*appsv1.Deployment)
-}
-
-// makeFoo creates a Foo, and with the controller's account its Deployment.
+// makeFoo creates the example of a Foo, and with the controller's account its Deployment.
 func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructured.Unstructured) {
 	c.Helper()
-	c.await("a Foo can be made", func() error {
-		var err error
-		foo, err = c.objects.Resource(foos).Namespace("default").Create(c.Context(), &unstructured.Unstructured{Object: mapping{
-			"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": mapping{"name": "kept"},
-			"spec": mapping{"deploymentName": "kept", "replicas": int64(1)},
-		}}, metav1.CreateOptions{})
-		return err
-	}, testcluster.Succeeded)
-	client := c.as(namespace, account)
-	c.await("the account may make its Deployment", func() error {
-		_, err := client.Create(c.Context(), foosDeployment("kept", foo.GetUID(), "nginx:latest"), metav1.CreateOptions{})
-		return err
-	}, testcluster.Succeeded)
-	c.kubectl("wait", "--for=condition=Available", "deployment/kept")
-	return foo, c.get(deployments, "default", "kept")
+	const name = "example-foo"
+	c.isRestrictedByPolicy(namespace, account, "nginx:latest")
+	c.kubectl("create", "--filename="+root+"/artifacts/examples/example-foo.yaml")
+	foo = c.get(foos, "default", name)
+	child := footest.Unstored(name)
+	footest.WithOwner(foo.GetAPIVersion(), "Foo", foo.GetUID())(child)
+	sent, err := testcluster.Untyped(child, deployments.GroupVersion().WithKind("Deployment"))
+	footest.Must(c.T, err)
+	config, err := testcluster.ConfigOf(c.Context(), c.config, namespace, account)
+	footest.Must(c.T, err)
+	client, err := dynamic.NewForConfig(config)
+	footest.Must(c.T, err)
+	_, err = client.Resource(deployments).Namespace("default").Create(c.Context(), sent, metav1.CreateOptions{})
+	footest.Must(c.T, err)
+	c.kubectl("wait", "--for=condition=Available", "deployment/"+name)
+	return foo, c.get(deployments, "default", name)
 }
 
-// isRestrictedByPolicy checks with a token of the service account that the policy allows
-// it only to write a Foo's Deployment with that image.
+// isRestrictedByPolicy checks with a token of the service account that it may write a Foo's
+// Deployment with an image, but none without an owner.
 func (c *cluster) isRestrictedByPolicy(namespace, account, image string) {
 	c.Helper()
-	client := c.as(namespace, account)
-	create := func(image string) func() error {
-		return func() error {
-			_, err := client.Create(c.Context(), foosDeployment("stolen", "00000000-0000-0000-0000-000000000000", image),
-				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
-		}
-	}
-	c.await(account+" may write a Foo's Deployment", create(image), testcluster.Succeeded)
-	c.await(account+" may write no other", create("miner:latest"), testcluster.IsDeniedByPolicy)
+	config, err := testcluster.ConfigOf(c.Context(), c.config, namespace, account)
+	footest.Must(c.T, err)
+	child := footest.Unstored("stolen")
+	footest.WithImage(image)(child)
+	footest.Must(c.T, testcluster.AwaitFoosAsOwners(c.Context(), config, "default", deployments, child))
+	footest.Must(c.T, testcluster.AwaitPolicy(c.Context(), config, "default", deployments, child))
 }
 
 // isUnchanged fails the test if an object was recreated or its spec changed.
@@ -193,88 +177,4 @@ func (c *cluster) isUnchanged(resource schema.GroupVersionResource, before *unst
 		c.Errorf("%s %s was %s, generation %d, and is %s, generation %d", before.GetKind(), before.GetName(),
 			before.GetUID(), before.GetGeneration(), after.GetUID(), after.GetGeneration())
 	}
-}
-
-// installation is what must not concern another installation in the same namespace.
-type installation struct {
-	lease string
-	// leases are the names of the Leases that its permissions cover.
-	leases []any
-	pods   mapping
-	// selectors are those of its Pods, by kind.
-	selectors map[string]mapping
-}
-
-// TestInstallationsInOneNamespaceAreSeparate checks that none competes for the Lease of
-// another, and none's objects select the Pods of another: two PodDisruptionBudgets that
-// select a Pod prevent its eviction.
-func TestInstallationsInOneNamespaceAreSeparate(t *testing.T) {
-	const resources = "resources: [BASE/deploy/namespaced]\n"
-	for way, pair := range map[string][2]map[string]mapping{
-		"a prefix or none":     {kustomize(t, overlay(t, resources)), kustomize(t, overlay(t, resources+"namePrefix: a-"))},
-		"two prefixes":         {kustomize(t, overlay(t, resources+"namePrefix: a-")), kustomize(t, overlay(t, resources+"namePrefix: b-"))},
-		"a prefix or suffix":   {kustomize(t, overlay(t, resources+"namePrefix: a-")), kustomize(t, overlay(t, resources+"nameSuffix: -b"))},
-		"two releases by Helm": {template(t, "a", program, "watchNamespace: red"), template(t, "b", program, "watchNamespace: blue")},
-	} {
-		t.Run(way, func(t *testing.T) {
-			one, two := readInstallation(t, pair[0]), readInstallation(t, pair[1])
-			if one.lease == two.lease {
-				t.Errorf("Both elect a leader by the Lease %s", one.lease)
-			}
-			for _, i := range []installation{one, two} {
-				if len(i.leases) != 1 || i.leases[0] != i.lease {
-					t.Errorf("The permissions cover the Leases %v, not %s", i.leases, i.lease)
-				}
-				for kind, selector := range i.selectors {
-					if first, second := selects(selector, one.pods), selects(selector, two.pods); first == second {
-						t.Errorf("The %s with the selector %v selects the Pods of both, or of none", kind, selector)
-					}
-				}
-			}
-		})
-	}
-}
-
-func readInstallation(t *testing.T, objects map[string]mapping) installation {
-	t.Helper()
-	args := container(t, objects)["args"].([]any)
-	made := installation{lease: args[slices.Index(args, any("-leader-elect-resource-name"))+1].(string), selectors: map[string]mapping{}}
-	for id, object := range objects {
-		kind, _, _ := strings.Cut(id, " ")
-		switch kind {
-		case "Deployment":
-			made.pods = at(object, "spec", "template", "metadata", "labels").(mapping)
-			spread := at(object, "spec", "template", "spec", "topologySpreadConstraints").([]any)[0]
-			// Of other installations' Pods, matchLabelKeys distinguishes them.
-			if selector := at(spread, "labelSelector", "matchLabels").(mapping); !selects(selector, made.pods) {
-				t.Errorf("The Pods are not spread by their labels, but by %v", selector)
-			}
-			fallthrough
-		case "PodDisruptionBudget":
-			made.selectors[kind] = at(object, "spec", "selector", "matchLabels").(mapping)
-		case "NetworkPolicy":
-			made.selectors[kind] = at(object, "spec", "podSelector", "matchLabels").(mapping)
-		case "Service":
-			made.selectors[kind] = at(object, "spec", "selector").(mapping)
-		case "Role":
-			for _, rule := range at(object, "rules").([]any) {
-				names, _ := at(rule, "resourceNames").([]any)
-				made.leases = append(made.leases, names...)
-			}
-		}
-	}
-	if len(made.selectors) != 4 {
-		t.Fatalf("There are not 4 selectors of Pods: %v", made.selectors)
-	}
-	return made
-}
-
-// selects reports whether a selector by labels matches.
-func selects(selector, labels mapping) bool {
-	for key, value := range selector {
-		if labels[key] != value {
-			return false
-		}
-	}
-	return len(selector) > 0
 }

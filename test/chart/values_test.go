@@ -5,17 +5,18 @@
 package test
 
 import (
+	"cmp"
 	"fmt"
-	"iter"
 	"maps"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
+
+	"example.com/sample-controller/test/footest"
 )
 
 func TestLint(t *testing.T) {
@@ -69,42 +70,22 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 	}
 }
 
-func TestImageValues(t *testing.T) {
-	digest := "sha256:" + strings.Repeat("f", 64)
-	for values, want := range map[string]string{
-		"":                         "sample-controller:latest",
-		"image: {tag: '1.20'}":     "sample-controller:1.20",
-		"image: {repository: r/c}": "r/c:latest",
-		"image: {repository: r/c, digest: '" + digest + "'}":          "r/c@" + digest,
-		"image: {repository: r/c, tag: v1, digest: '" + digest + "'}": "r/c:v1@" + digest,
-	} {
-		if got := container(t, template(t, program, program, values))["image"]; got != want {
-			t.Errorf("%s: the image is %v, want %s", values, got, want)
-		}
-	}
-}
-
 func TestEmptyAndUnusualValues(t *testing.T) {
 	objects := template(t, program, program, `{resources: null, securityContext: null, replicas: 0, topologySpreadConstraints: [],
 		podSecurityContext: {runAsUser: null}, nodeSelector: {zone: "1", on: "true"}, podAnnotations: {note: "a: {{ b }} # c"},
 		podLabels: {number: "12"}, extraArgs: ["-vmodule=a=1,b=2", "-x={{ .Values }}"], logVerbosity: 4, goMaxProcs: 4, watchNamespace: "123",
 		serviceAccount: {name: "007", annotations: {role: "arn:aws:iam::1:role/x"}},
 		networkPolicy: {ingressFrom: [{namespaceSelector: {matchLabels: {a: "1"}}}]}}`)
-	c := container(t, objects)
+	deployment := objects["Deployment sample-controller"]
+	c := at(deployment, "spec", "template", "spec", "containers", "0").(mapping)
 	for _, key := range []string{"resources", "securityContext", "volumeMounts"} {
 		if value, there := c[key]; there {
 			t.Errorf("The container has %s: %v", key, value)
 		}
 	}
-	args := c["args"].([]any)
-	if want := []any{"-namespace=123", "-v=4", "-vmodule=a=1,b=2", "-x={{ .Values }}"}; !reflect.DeepEqual(args[len(args)-4:], want) {
-		t.Errorf("The arguments are %v", args)
-	}
-	env := c["env"].([]any)
-	if want := any(map[string]any{"name": "GOMAXPROCS", "value": "4"}); !reflect.DeepEqual(env[len(env)-1], want) {
-		t.Errorf("The environment is %v", env)
-	}
-	deployment := objects["Deployment sample-controller"]
+	args, env := c["args"].([]any), c["env"].([]any)
+	footest.ExpectEqual(t, "the end of the arguments", []any{"-namespace=123", "-v=4", "-vmodule=a=1,b=2", "-x={{ .Values }}"}, args[len(args)-4:])
+	footest.ExpectEqual(t, "the last variable", any(mapping{"name": "GOMAXPROCS", "value": "4"}), env[len(env)-1])
 	for path, want := range map[string]any{
 		"spec replicas": 0, "spec template spec securityContext runAsUser": nil, "spec template spec securityContext runAsNonRoot": true,
 		"spec template spec nodeSelector zone": "1", "spec template spec nodeSelector on": "true", "spec template metadata annotations note": "a: {{ b }} # c",
@@ -120,7 +101,7 @@ func TestEmptyAndUnusualValues(t *testing.T) {
 	if got := at(objects["ServiceAccount 007"], "metadata", "annotations", "role"); got != "arn:aws:iam::1:role/x" {
 		t.Errorf("The account's annotation is %v", got)
 	}
-	if got := at(at(objects["NetworkPolicy sample-controller"], "spec", "ingress").([]any)[0], "from"); got == nil {
+	if got := at(objects["NetworkPolicy sample-controller"], "spec", "ingress", "0", "from"); got == nil {
 		t.Error("The NetworkPolicy allows ingress from everywhere")
 	}
 }
@@ -168,20 +149,16 @@ func TestNamesAreValidForAnyRelease(t *testing.T) {
 func TestReferencesFollowTheRelease(t *testing.T) {
 	for _, values := range []string{"", "watchNamespace: blue", "serviceAccount: {name: special}", "fullnameOverride: other"} {
 		objects := template(t, "one", "team", values+"\n"+everything)
-		names := func(id string, reference any, kind string) {
-			if name := at(reference, "name"); objects[fmt.Sprint(kind, " ", name)] == nil {
-				t.Errorf("With %q, %s names the %s %v, which does not exist", values, id, kind, name)
-			}
-			if namespace := at(reference, "namespace"); namespace != nil && namespace != "team" {
-				t.Errorf("With %q, %s names the %s in namespace %v", values, id, kind, namespace)
-			}
-		}
 		seen := 0
 		for id, object := range objects {
-			for _, list := range []string{"roleRef", "subjects", "spec paramRef", "spec policyName", "spec template spec serviceAccountName", "spec rules", "spec endpoints"} {
-				for reference, kind := range referencesAt(at(object, strings.Fields(list)...), list) {
-					seen++
-					names(id, reference, kind)
+			delete(object, "kind") // it refers to nothing
+			for _, reference := range referencesIn("", object) {
+				seen++
+				if namespace := reference["namespace"]; namespace != nil && namespace != "team" {
+					t.Errorf("With %q, %s refers to %v in another namespace", values, id, reference)
+				}
+				if objects[fmt.Sprint(reference["kind"], " ", reference["name"])] == nil {
+					t.Errorf("With %q, %s refers to %v, which does not exist", values, id, reference)
 				}
 			}
 		}
@@ -191,33 +168,32 @@ func TestReferencesFollowTheRelease(t *testing.T) {
 	}
 }
 
-// referencesAt yields references to objects, with their kinds.
-func referencesAt(value any, place string) iter.Seq2[any, string] {
-	return func(yield func(any, string) bool) {
-		items, many := value.([]any)
-		if !many && value != nil {
-			items = []any{value}
+// kindAt are the kinds of the references under keys that imply them.
+var kindAt = map[string]string{
+	"paramRef": "ServiceAccount", "serviceAccount": "ServiceAccount", "serviceAccountName": "ServiceAccount",
+	"policyName": "ValidatingAdmissionPolicy", "credentials": "Secret",
+}
+
+// referencesIn returns the references to objects within the value of a key.
+func referencesIn(key string, value any) (found []mapping) {
+	switch value := value.(type) {
+	case string:
+		if kind := kindAt[key]; kind != "" {
+			found = append(found, mapping{"kind": kind, "name": value})
 		}
-		for _, item := range items {
-			switch place {
-			case "roleRef", "subjects":
-				yield(item, at(item, "kind").(string))
-			case "spec paramRef":
-				yield(item, "ServiceAccount")
-			case "spec policyName":
-				yield(mapping{"name": item}, "ValidatingAdmissionPolicy")
-			case "spec template spec serviceAccountName":
-				yield(mapping{"name": item}, "ServiceAccount")
-			case "spec endpoints":
-				yield(at(item, "authorization", "credentials"), "Secret")
-			case "spec rules": // of a FlowSchema
-				subjects, _ := at(item, "subjects").([]any)
-				for _, subject := range subjects {
-					yield(at(subject, "serviceAccount"), "ServiceAccount")
-				}
-			}
+	case []any:
+		for _, element := range value {
+			found = append(found, referencesIn(key, element)...)
+		}
+	case mapping:
+		if kind := cmp.Or[any](value["kind"], kindAt[key]); kind != "" && value["name"] != nil {
+			found = append(found, mapping{"kind": kind, "name": value["name"], "namespace": value["namespace"]})
+		}
+		for key, inner := range value {
+			found = append(found, referencesIn(key, inner)...)
 		}
 	}
+	return found
 }
 
 // TestReleasesShareNoObject checks that several releases, in one namespace or in two,
@@ -241,7 +217,7 @@ func TestReleasesShareNoObject(t *testing.T) {
 // TestTheOldestKubernetesIsThatOfTheManual: the chart refuses older ones.
 func TestTheOldestKubernetesIsThatOfTheManual(t *testing.T) {
 	manual, err := os.ReadFile(root + "/docs/operations.md")
-	must(t, err)
+	footest.Must(t, err)
 	said := regexp.MustCompile(`needs Kubernetes (1\.\d+) or newer`).FindSubmatch(manual)
 	if len(said) != 2 {
 		t.Fatal("docs/operations.md does not say which Kubernetes the controller needs")
@@ -253,7 +229,7 @@ func TestTheOldestKubernetesIsThatOfTheManual(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	release, err := tryTemplate(t, "one", "team", "watchNamespace: red")
-	must(t, err)
+	footest.Must(t, err)
 	labels := at(kustomize(t, root+"/artifacts/deploy")["Namespace sample-controller"], "metadata", "labels").(mapping)
 	for key, value := range labels {
 		if label := fmt.Sprint(key, "=", value); strings.HasPrefix(key, "pod-security.") && !strings.Contains(release.Info.Notes, label) {
