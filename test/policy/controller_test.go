@@ -227,9 +227,9 @@ func (r *row) testUpdates(t *testing.T, s *server, change func(object)) {
 func (r *row) patched(t *testing.T, child, update object) object {
 	t.Helper()
 	patchType, patch, err := r.Patch(child, update)
-	must(t, err)
+	footest.Must(t, err)
 	patched, err := footest.Patched(child, patchType, patch)
-	must(t, err)
+	footest.Must(t, err)
 	return patched.(object)
 }
 

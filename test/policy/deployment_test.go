@@ -25,28 +25,20 @@ var deployments = &row{
 		{"10 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(10)) }, ""},
 		{"11 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
 		{"no Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, onlyTenPods},
-		{"a strategy", func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }, onlyPlain},
-		{"a pause", func(d *appsv1.Deployment) { d.Spec.Paused = true }, onlyPlain},
 		{"Pods that others' Service selects", labelPods("service", "bank"), onlyItsLabels},
 		{"Pods of another app", labelPods("app", "bank"), onlyItsLabels},
 		{"Pods of another Foo", labelPods("controller", "bar"), onlyItsLabels},
-		{"Pods with an annotation", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"inject": "yes"} }, onlyItsLabels},
 		{"another container", addContainer, onlyOne},
-		{"only another container", func(d *appsv1.Deployment) { nginxOf(d).Name = "another" }, onlyOne},
 	})...),
 	updates: anyType(slices.Concat(podWrites(keepPods), containerWrites, []attempt[*appsv1.Deployment]{
 		{"the size", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) }, ""},
 		{"the owned labels, restored", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "nginx" }, ""},
 		{"more Pods than a Foo may ask for", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
-		{"the strategy", func(d *appsv1.Deployment) {
-			d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-		}, keepSettings},
 		{"a pause", func(d *appsv1.Deployment) { d.Spec.Paused = true }, keepSettings},
 		{"Pods that others' Service selects", func(d *appsv1.Deployment) { d.Spec.Template.Labels["service"] = "bank" }, keepPodLabels},
 		{"an empty label", func(d *appsv1.Deployment) { d.Spec.Template.Labels["service"] = "" }, keepPodLabels},
 		{"another value of an owned label", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "bank" }, keepPodLabels},
 		{"others' label of the Pods, removed", func(d *appsv1.Deployment) { delete(d.Spec.Template.Labels, "team") }, keepPodLabels},
-		{"an annotation of the Pods", func(d *appsv1.Deployment) { d.Spec.Template.Annotations = map[string]string{"inject": "yes"} }, keepPodLabels},
 		{"another container", addContainer, keepContainers},
 		{"others' container, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[:1] }, keepContainers},
 		{"others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, keepContainers},
@@ -122,7 +114,6 @@ func withoutSettings(d *appsv1.Deployment) {
 // Parts of the policy's messages.
 const (
 	onlyTenPods    = "replicas only to 1 to 10"
-	onlyPlain      = "only without labels, annotations, finalizers and settings of its own"
 	onlyItsLabels  = "only with the labels app=nginx and controller="
 	onlyPlainPods  = "only with plain Pods"
 	onlyOne        = "only with the one container nginx"
@@ -181,17 +172,13 @@ func addContainer(d *appsv1.Deployment) {
 
 var shell = []string{"sh", "-c", "true"}
 
-// containerWrites change the container nginx. That no other field of it may be set is a case
-// of the tests of each field.
+// containerWrites change the container nginx. That none of its other fields may be set, nor any
+// other field of a Deployment or its Pods, is a case of the tests of each field.
 var containerWrites = []attempt[*appsv1.Deployment]{
 	{"another image", func(d *appsv1.Deployment) { nginxOf(d).Image = "busybox:latest" }, onlyNginx},
 	{"another tag", func(d *appsv1.Deployment) { nginxOf(d).Image = "nginx:1" }, onlyNginx},
 	{"an image of that name from elsewhere", func(d *appsv1.Deployment) { nginxOf(d).Image = "evil.example.com/nginx:latest" }, onlyNginx},
 	{"a command", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
-	{"privileges", func(d *appsv1.Deployment) {
-		nginxOf(d).SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}}
-	}, onlyItsImage},
-	{"an image that is never pulled", func(d *appsv1.Deployment) { nginxOf(d).ImagePullPolicy = corev1.PullNever }, onlyItsImage},
 }
 
 // podWrites change the Pod, as containerWrites do the container.
@@ -200,9 +187,6 @@ func podWrites(refusal string) []attempt[*appsv1.Deployment] {
 		{"a Secret", func(d *appsv1.Deployment) {
 			podOf(d).Volumes = []corev1.Volume{{Name: "loot", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "loot"}}}}
 			nginxOf(d).VolumeMounts = []corev1.VolumeMount{{Name: "loot", MountPath: "/loot"}}
-		}, refusal},
-		{"an init container", func(d *appsv1.Deployment) {
-			podOf(d).InitContainers = []corev1.Container{{Name: "init", Image: shippedImage}}
 		}, refusal},
 		{"the node's network", func(d *appsv1.Deployment) { podOf(d).HostNetwork = true }, refusal},
 	}

@@ -5,6 +5,7 @@
 package policy
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -21,7 +22,10 @@ func rowsWithoutPolicy() []*row {
 	configMaps := rowOf("ConfigMap", setConfigMap)
 	configMaps.New = func(*samplev1alpha1.Foo) *corev1.ConfigMap { return &corev1.ConfigMap{Immutable: new(false)} }
 	return []*row{
-		{ChildKind: foos.Children[0], plausible: deployments.plausible, others: deployments.others},
+		{ChildKind: foos.Children[0], plausible: deployments.plausible, others: deployments.others, updates: anyType([]attempt[*appsv1.Deployment]{
+			{"others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell },
+				"may change only nginx in the spec.template.spec.containers"},
+		}...)},
 		{ChildKind: rowOf("Service", setService).Of(foos)},
 		{ChildKind: rowOf("Ingress", setIngress).Of(foos)},
 		{ChildKind: rowOf("PodDisruptionBudget", setBudget).Of(foos)},

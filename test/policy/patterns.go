@@ -26,33 +26,25 @@ type pattern struct {
 	free, optional bool
 }
 
-// patternOf returns the pattern of values of the children of Foos with some names. A value
-// that a child does not have is nil.
-func patternOf(values []any, names []string) *pattern {
-	var present []any
-	var of []string
-	for i, value := range values {
-		if value != nil {
-			present, of = append(present, value), append(of, names[i])
-		}
-	}
+// patternOf returns the pattern of values of the children of different Foos, in which nameOfAny
+// stands for the Foo's name. A value that a child does not have is nil.
+func patternOf(values []any) *pattern {
+	present := slices.DeleteFunc(slices.Clone(values), func(value any) bool { return value == nil })
 	p := &pattern{free: true}
 	switch {
 	case len(present) < 2: // too few to know
 	case isOneOf[map[string]any](present...):
-		p = patternOfFields(present, of)
+		p = patternOfFields(present)
 	case isOneOf[[]any](present...):
-		p = patternOfItems(present, of)
-	default:
-		if text, ok := expressionOf(present, of); ok {
-			p = &pattern{text: text}
-		}
+		p = patternOfItems(present)
+	case !slices.ContainsFunc(present, func(value any) bool { return !reflect.DeepEqual(value, present[0]) }):
+		p = &pattern{text: expressionOf(present[0])}
 	}
 	p.optional = len(present) < len(values)
 	return p
 }
 
-func patternOfFields(values []any, names []string) *pattern {
+func patternOfFields(values []any) *pattern {
 	p := &pattern{fields: map[string]*pattern{}}
 	for _, value := range values {
 		for key := range fieldsIn(value) {
@@ -63,7 +55,7 @@ func patternOfFields(values []any, names []string) *pattern {
 			for i := range values {
 				inner[i] = fieldsIn(values[i])[key]
 			}
-			p.fields[key] = patternOf(inner, names)
+			p.fields[key] = patternOf(inner)
 		}
 	}
 	image, policy := p.fields["image"], p.fields["imagePullPolicy"]
@@ -73,7 +65,7 @@ func patternOfFields(values []any, names []string) *pattern {
 	return p
 }
 
-func patternOfItems(values []any, names []string) *pattern {
+func patternOfItems(values []any) *pattern {
 	p := &pattern{items: []*pattern{}}
 	for i := range elementsIn(values[0]) {
 		inner := make([]any, len(values))
@@ -83,7 +75,7 @@ func patternOfItems(values []any, names []string) *pattern {
 			}
 			inner[j] = elementsIn(values[j])[i]
 		}
-		p.items = append(p.items, patternOf(inner, names))
+		p.items = append(p.items, patternOf(inner))
 	}
 	return p
 }
@@ -96,34 +88,30 @@ const (
 	nameOfFoo     = "string(variables.controllers[0].name)"
 )
 
-// expressionOf returns an expression for a value that is the same for all Foos, or has the
-// Foo's name in it.
-func expressionOf(values []any, names []string) (string, bool) {
-	first, isText := values[0].(string)
-	if !slices.ContainsFunc(values, func(value any) bool { return !reflect.DeepEqual(value, values[0]) }) {
-		switch {
-		case isText && first == shippedImage:
-			return imageVariable, true
-		case isText:
-			return quote(first), true
+// nameOfAny stands for the name of a Foo.
+const nameOfAny = "\uE000"
+
+// expressionOf returns an expression for a value that is the same for all Foos.
+func expressionOf(value any) string {
+	text, isText := value.(string)
+	switch {
+	case !isText:
+		return fmt.Sprint(value)
+	case text == shippedImage:
+		return imageVariable
+	case text == "":
+		return quote(text)
+	}
+	var parts []string
+	for i, part := range strings.Split(text, nameOfAny) {
+		if i > 0 {
+			parts = append(parts, nameOfFoo)
 		}
-		return fmt.Sprint(values[0]), true
+		if part != "" {
+			parts = append(parts, quote(part))
+		}
 	}
-	if !isText {
-		return "", false
-	}
-	before, after, found := strings.Cut(first, names[0])
-	for i, value := range values {
-		found = found && value == before+names[i]+after
-	}
-	text := nameOfFoo
-	if before != "" {
-		text = quote(before) + " + " + text
-	}
-	if after != "" {
-		text += " + " + quote(after)
-	}
-	return text, found
+	return strings.Join(parts, " + ")
 }
 
 // quote returns a text as one of CEL, whose escape sequences are those of Go.

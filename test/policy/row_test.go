@@ -271,7 +271,7 @@ func setMetadata(child object) {
 func fieldsOf(t *testing.T, of runtime.Object) map[string]any {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
-	must(t, err)
+	footest.Must(t, err)
 	return fields
 }
 

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"example.com/sample-controller/test/footest"
 )
@@ -41,72 +40,79 @@ func (r *rules) write(asked *pattern, owned *part) {
 		"      (dyn(object).all(k, k in ["+othersFields+"] || k in variables.asked) &&\n"+
 		"       variables.asked.all(k, k in dyn(object) && dyn(object)[k] == variables.asked[k]))",
 		"may create "+r.aKind+" only as a Foo asks for it, without settings of its own")
-	r.object(owned, nil, "dyn(object)", "dyn(oldObject)")
+	for _, c := range r.conditions(owned, nil, "dyn(object)", "dyn(oldObject)", "variables.asked") {
+		r.validation(c.owned, "request.operation != 'UPDATE' ||\n      ("+c.expression+")", c.message)
+	}
 }
 
-// object writes the rules for an update of an object or a map at a path. now and before
-// are expressions for it in the new and the old object.
-func (r *rules) object(owned *part, path []string, now, before string) {
+// condition is one for an update, with the fields whose mark it gets.
+type condition struct {
+	owned               []string
+	expression, message string
+}
+
+// conditions returns those for an update of an object or a map at a path. now, before and asked
+// are expressions for it in the new and the old object, and for what a Foo asks for.
+func (r *rules) conditions(owned *part, path []string, now, before, asked string) (all []condition) {
+	add := func(owned []string, expression string, message ...string) {
+		all = append(all, condition{owned, expression, strings.Join(message, " ")})
+	}
 	keys := slices.Sorted(maps.Keys(owned.fields))
-	free, within := quoted(keys), " of "+r.aKind
+	free, within := quoted(keys), "of "+r.aKind
 	if len(path) == 0 {
 		free = strings.Trim(free+", 'metadata', 'status'", ", ")
 	} else {
-		within = " in the " + strings.Join(path, ".") + within
+		within = "in the " + strings.Join(path, ".") + " " + within
 	}
-	r.validation(owned.own(path), "request.operation != 'UPDATE' ||\n      ("+unchanged(free, now, before)+")",
-		"may change only "+enumerate(keys)+within)
+	add(owned.own(path), unchanged(free, now, before), "may change only", enumerate(keys), within)
 	for _, key := range keys {
-		inner := owned.fields[key]
-		at := append(slices.Clip(path), key)
+		inner, path := owned.fields[key], append(slices.Clip(path), key)
+		at, now, before, asked := strings.Join(path, "."), now+optional(key), before+optional(key), asked+optional(key)
+		names := slices.Sorted(maps.Keys(inner.named))
 		switch {
 		case inner.isWhole() && inner.free: // any value
 		case inner.isWhole():
-			r.validation(inner.list(strings.Join(at, ".")), "request.operation != 'UPDATE' ||\n      "+isAsked(now+optional(key), before+optional(key), askedAt(at)),
-				"may set the "+strings.Join(at, ".")+" of "+r.aKind+" only to what a Foo asks for")
+			add(inner.list(at), isAsked(now, before, asked), "may set the", at, "of", r.aKind, "only to what a Foo asks for")
 		case inner.fields != nil:
-			name := variable(at)
-			r.variable(name, nil, now+optional(key)+".orValue({})")
-			r.variable(name+"Before", nil, before+optional(key)+".orValue({})")
-			r.object(inner, at, "variables."+name, "variables."+name+"Before")
+			all = append(all, r.conditions(inner, path, now+".orValue({})", before+".orValue({})", asked)...)
+		case inner.each != nil:
+			add(inner.list(at), r.sameEach(inner, inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"),
+				"may change the", at, "of", r.aKind, "only as a Foo asks for it")
 		default:
-			name := variable(at)
-			r.variable(name, nil, inner.elementsAt(now+optional(key)))
-			r.variable(name+"Before", nil, inner.elementsAt(before+optional(key)))
-			r.elements(inner, at, "variables."+name, "variables."+name+"Before")
+			now, before := inner.elementsAt(now), inner.elementsAt(before)
+			add(nil, sameOthers(names, now, before), "may change only", enumerate(names), "in the", at, "of", r.aKind)
+			for _, name := range names {
+				element := inner.named[name]
+				add(element.list(at+"["+name+"]"), r.sameNamed(element, name, now, before, asked+".orValue([])"),
+					"may change the", name, "in the", at, "of", r.aKind, "only as a Foo asks for it")
+			}
 		}
 	}
+	return all
 }
 
-// elements writes the rules for an update of a list.
-func (r *rules) elements(owned *part, path []string, now, before string) {
-	asked, at := now+"Asked", strings.Join(path, ".")
-	r.variable(variable(path)+"Asked", nil, askedAt(path)+".orValue([])")
-	if owned.each != nil {
-		r.validation(owned.list(at), "request.operation != 'UPDATE' ||\n      "+sameEach(owned, now, before, asked),
-			"may change the "+at+" of "+r.aKind+" only as a Foo asks for it")
-		return
+// same writes that an object or map is unchanged except for what is owned, and that this
+// is unchanged or as asked, an expression for an optional value.
+func (r *rules) same(owned *part, now, before, asked string) string {
+	if owned == nil || owned.fields == nil {
+		return now + " == " + before
 	}
-	names := slices.Sorted(maps.Keys(owned.named))
-	r.validation(nil, "request.operation != 'UPDATE' ||\n      "+sameOthers(names, now, before),
-		"may change only "+enumerate(names)+" in the "+at+" of "+r.aKind)
-	for _, name := range names {
-		inner := owned.named[name]
-		r.validation(inner.list(at+"["+name+"]"),
-			"request.operation != 'UPDATE' ||\n      "+sameNamed(inner, name, now, before, asked),
-			"may change the "+name+" in the "+at+" of "+r.aKind+" only as a Foo asks for it")
+	var texts []string
+	for _, c := range r.conditions(owned, []string{""}, now, before, asked) {
+		texts = append(texts, c.expression)
 	}
+	return strings.Join(texts, " &&\n       ")
 }
 
 // sameEach writes that each element of a list is one of before, except for what is owned.
 // Within an element, e and b are those of an inner list.
-func sameEach(owned *part, now, before, asked string) string {
+func (r *rules) sameEach(owned *part, now, before, asked string) string {
 	isAsked := "false"
 	if owned.replaced {
 		isAsked = now + " == " + asked
 	}
 	return fmt.Sprintf("(%s.size() == %s.size()\n       ? %[1]s.all(e, %[2]s.exists(b,\n         %s))\n       : %s)",
-		now, before, same(owned.each, "e", "b", asked+"[?0]"), isAsked)
+		now, before, r.same(owned.each, "e", "b", asked+"[?0]"), isAsked)
 }
 
 // sameOthers writes that all elements but those of some names are unchanged.
@@ -118,46 +124,14 @@ func sameOthers(names []string, now, before string) string {
 // sameNamed writes that the element of a name is unchanged except for what is owned. One is
 // required: nobody may remove it, or add another one of the name. One that is added may lack
 // what a child of its own gives it.
-func sameNamed(owned *part, name, now, before, asked string) string {
+func (r *rules) sameNamed(owned *part, name, now, before, asked string) string {
 	is := func(element string) string { return element + ".?name.orValue('') == " + quote(name) }
 	made := fmt.Sprintf("%s.filter(a, %s)", asked, is("a"))
 	return "(" +
 		now + ".exists_one(e, " + is("e") + ") &&\n       " +
 		now + ".filter(e, " + is("e") + ").all(e,\n         " + before + ".exists(b, " + is("b") + ")\n" +
-		"         ? " + before + ".exists(b, " + is("b") + " &&\n         " + same(owned, "e", "b", made+"[?0]") + ")\n" +
+		"         ? " + before + ".exists(b, " + is("b") + " &&\n         " + r.same(owned, "e", "b", made+"[?0]") + ")\n" +
 		"         : " + made + ".exists(a, e.all(k, k in a && e[k] == a[k]))))"
-}
-
-// same writes that an object or map is unchanged except for what is owned, and that this
-// is unchanged or as asked, an expression for an optional value.
-func same(owned *part, now, before, asked string) string {
-	if owned == nil || owned.fields == nil {
-		return now + " == " + before
-	}
-	keys := slices.Sorted(maps.Keys(owned.fields))
-	conditions := []string{unchanged(quoted(keys), now, before)}
-	for _, key := range keys {
-		inner := owned.fields[key]
-		now, before, asked := now+optional(key), before+optional(key), asked+optional(key)
-		switch {
-		case inner.isWhole() && inner.free:
-		case inner.isWhole():
-			conditions = append(conditions, isAsked(now, before, asked))
-		case inner.fields != nil:
-			conditions = append(conditions, same(inner, now+".orValue({})", before+".orValue({})", asked))
-		case inner.each != nil:
-			now, before := inner.elementsAt(now), inner.elementsAt(before)
-			conditions = append(conditions, sameEach(inner, now, before, asked+".orValue([])"))
-		default:
-			now, before, asked := inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"
-			names := slices.Sorted(maps.Keys(inner.named))
-			conditions = append(conditions, sameOthers(names, now, before))
-			for _, name := range names {
-				conditions = append(conditions, sameNamed(inner.named[name], name, now, before, asked))
-			}
-		}
-	}
-	return strings.Join(conditions, " &&\n       ")
 }
 
 // elementsAt writes a list, from an expression for its optional value.
@@ -175,32 +149,6 @@ func unchanged(free, now, before string) string {
 
 func isAsked(now, before, asked string) string {
 	return fmt.Sprintf("(%s == %s ||\n       %[1]s == %[3]s)", now, before, asked)
-}
-
-func askedAt(path []string) string {
-	var text strings.Builder
-	text.WriteString("variables.asked")
-	for _, key := range path {
-		text.WriteString(optional(key))
-	}
-	return text.String()
-}
-
-// variable names the variable for a path: specTemplateMetadata.
-func variable(path []string) string {
-	var name strings.Builder
-	for i, key := range path {
-		for j, letter := range key {
-			switch {
-			case !unicode.IsLetter(letter) && !unicode.IsDigit(letter):
-			case j == 0 && i > 0:
-				name.WriteRune(unicode.ToUpper(letter))
-			default:
-				name.WriteRune(letter)
-			}
-		}
-	}
-	return name.String()
 }
 
 func quoted(keys []string) string {
