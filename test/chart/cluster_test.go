@@ -6,15 +6,11 @@ package test
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"helm.sh/helm/v4/pkg/action"
-	"helm.sh/helm/v4/pkg/chart/common"
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,18 +80,13 @@ func (c *cluster) helm(namespace string) *action.Configuration {
 // install does what helm install --create-namespace --wait does.
 func (c *cluster) install(release, namespace, values string, options ...func(*action.Install)) error {
 	c.Helper()
-	return c.installChart(release, namespace, loadChart(c.T), values, options...)
-}
-
-func (c *cluster) installChart(release, namespace string, chart *chartv2.Chart, values string, options ...func(*action.Install)) error {
-	c.Helper()
 	install := action.NewInstall(c.helm(namespace))
 	install.ReleaseName, install.Namespace, install.CreateNamespace = release, namespace, true
 	install.WaitStrategy, install.Timeout = kube.StatusWatcherStrategy, patience
 	for _, option := range options {
 		option(install)
 	}
-	_, err := install.RunWithContext(c.Context(), chart, parse(c.T, values))
+	_, err := install.RunWithContext(c.Context(), loadChart(c.T), parse(c.T, values))
 	return err
 }
 
@@ -138,49 +129,4 @@ func (c *cluster) get(resource schema.GroupVersionResource, namespace, name stri
 func (c *cluster) field(object, namespace, path string) string {
 	c.Helper()
 	return c.kubectl("get", object, "--namespace="+namespace, fmt.Sprintf("--output=jsonpath={%s}", path))
-}
-
-// TestHelmWaitsForAFoo installs releases that are nothing but a Foo.
-func TestHelmWaitsForAFoo(t *testing.T) {
-	c := newCluster(t)
-	footest.Must(t, testcluster.InstallCRDs(t.Context(), os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, root))
-
-	if err := c.installFoo("unseen", 3*time.Second); err == nil || !strings.Contains(err.Error(), "status: InProgress") {
-		t.Errorf("Without a controller, Helm says of a Foo: %v", err)
-	}
-	c.startController()
-	footest.Must(t, c.installFoo("ready", patience))
-	if got := c.field("foo/ready", "default", ".status.conditions[0].status"); got != "True" {
-		t.Errorf("Helm has waited, and the Foo's condition Ready is %s", got)
-	}
-
-	// Helm must not wait for its timeout if somebody has to act.
-	c.kubectl("create", "deployment", "taken", "--image=nginx")
-	started := time.Now()
-	err := c.installFoo("taken", patience)
-	if took := time.Since(started); err == nil || !strings.Contains(err.Error(), "status: Failed") || took > patience/2 {
-		t.Errorf("Of a Foo whose name is taken, Helm says after %s: %v", took.Round(time.Second), err)
-	}
-}
-
-// installFoo does what helm install --wait does with a chart of a Foo, which has the name of
-// the release.
-func (c *cluster) installFoo(release string, timeout time.Duration) error {
-	c.Helper()
-	const foo = "apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: Foo\nmetadata: {name: {{.Release.Name}}}\nspec: {deploymentName: {{.Release.Name}}, replicas: 2}\n"
-	chart := &chartv2.Chart{
-		Metadata:  &chartv2.Metadata{APIVersion: chartv2.APIVersionV2, Name: "foo", Version: "1.0.0"},
-		Templates: []*common.File{{Name: "templates/foo.yaml", Data: []byte(foo)}},
-	}
-	return c.installChart(release, "default", chart, "", func(install *action.Install) { install.Timeout = timeout })
-}
-
-// startController builds and starts the controller, with the rights of an administrator.
-func (c *cluster) startController() {
-	c.Helper()
-	path := filepath.Join(c.TempDir(), program)
-	footest.Must(c.T, testcluster.Build(c.Context(), root, path, "."))
-	running, err := testcluster.StartProcess(exec.Command(path, "-kubeconfig="+c.kubeconfig))
-	footest.Must(c.T, err)
-	c.Cleanup(running.Kill)
 }

@@ -71,20 +71,16 @@ func (a *account) flags() []string {
 	return []string{"-kubeconfig=" + a.kubeconfig, "-leader-elect", "-leader-elect-resource-name=" + a.name}
 }
 
-// createAccount creates the account of the run, in a namespace of its own.
-func (c *testCluster) createAccount(ctx context.Context) error {
-	ns, err := c.createNamespace(ctx)
+// createAccount creates the account of the run.
+func (ns *namespace) createAccount(ctx context.Context) error {
+	objects, err := ns.in.accountIn(ctx, deployFolder+"/permissions")
 	if err != nil {
 		return err
 	}
-	objects, err := c.accountIn(ctx, deployFolder+"/permissions")
-	if err != nil {
+	if ns.in.account, err = ns.install(ctx, objects, ns.name); err != nil {
 		return err
 	}
-	if c.account, err = ns.install(ctx, objects, ns.name); err != nil {
-		return err
-	}
-	return c.account.awaitFoosAsOwners(ctx, ns.name)
+	return ns.in.account.awaitFoosAsOwners(ctx, ns.name)
 }
 
 // newAccount creates another account with the shipped permissions. A controller that needs
@@ -261,26 +257,23 @@ func useAccount(ctx context.Context, c *testCluster, folder, namespace, name str
 // awaitFoosAsOwners waits until the account may create a child that a Foo of a
 // namespace owns.
 func (a *account) awaitFoosAsOwners(ctx context.Context, namespace string) error {
-	return testcluster.AwaitFoosAsOwners(ctx, a.config, namespace, footest.Primary.Resource, footest.Unstored("foo"))
+	return testcluster.AwaitFoosAsOwners(ctx, a.config, namespace, footest.Primary.Resource, footest.Unstored("made-up"))
 }
 
-// grant is the permission for one verb on one resource, or on a path of a URL.
+// grant is the permission for one verb on one resource, or on a path of a URL, which is then the
+// resource.
 type grant struct {
+	authorizationv1.ResourceAttributes
+
 	// role is the kind and name of the role that grants it.
 	role string
-	// namespace is empty for all namespaces, and for cluster-scoped resources.
-	namespace                                string
-	group, resource, subresource, name, verb string
 }
 
-func (g grant) String() string { return g.verb + " " + g.path() }
+func (g grant) String() string { return g.Verb + " " + g.path() }
 
 // path returns the resource with the subresource, if any.
 func (g grant) path() string {
-	if g.subresource != "" {
-		return g.resource + "/" + g.subresource
-	}
-	return g.resource
+	return strings.TrimSuffix(g.Resource+"/"+g.Subresource, "/")
 }
 
 // grantsOf returns the permissions of the bound roles among objects.
@@ -319,36 +312,29 @@ func grantsOfRole(object *unstructured.Unstructured) ([]grant, error) {
 		return nil, fmt.Errorf("%s: %w", role, err)
 	}
 	var grants []grant
+	add := func(attributes authorizationv1.ResourceAttributes) { grants = append(grants, grant{attributes, role}) }
 	for _, rule := range content.Rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
 		for _, verb := range rule.Verbs {
 			for _, url := range rule.NonResourceURLs {
-				grants = append(grants, grant{role: role, resource: url, verb: verb})
+				add(authorizationv1.ResourceAttributes{Resource: url, Verb: verb})
 			}
-			for _, resource := range resourcesOf(rule) {
-				resource.role, resource.namespace, resource.verb = role, object.GetNamespace(), verb
-				grants = append(grants, resource)
+			for _, group := range rule.APIGroups {
+				for _, path := range rule.Resources {
+					resource, subresource, _ := strings.Cut(path, "/")
+					for _, name := range names {
+						add(authorizationv1.ResourceAttributes{
+							Namespace: object.GetNamespace(), Verb: verb, Group: group, Resource: resource, Subresource: subresource, Name: name,
+						})
+					}
+				}
 			}
 		}
 	}
 	return grants, nil
-}
-
-// resourcesOf returns the resources of a rule.
-func resourcesOf(rule rbacv1.PolicyRule) []grant {
-	names := rule.ResourceNames
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	var resources []grant
-	for _, group := range rule.APIGroups {
-		for _, path := range rule.Resources {
-			resource, subresource, _ := strings.Cut(path, "/")
-			for _, name := range names {
-				resources = append(resources, grant{group: group, resource: resource, subresource: subresource, name: name})
-			}
-		}
-	}
-	return resources
 }
 
 var errNotAllowed = errors.New("the API server says no")
@@ -366,13 +352,10 @@ func awaitAllowed(ctx context.Context, admin kubernetes.Interface, user string, 
 }
 
 func isAllowed(ctx context.Context, admin kubernetes.Interface, user string, g grant) (bool, error) {
-	spec := authorizationv1.SubjectAccessReviewSpec{User: user}
-	if strings.HasPrefix(g.resource, "/") {
-		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: g.resource, Verb: g.verb}
-	} else {
-		spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
-			Namespace: g.namespace, Verb: g.verb, Group: g.group, Resource: g.resource, Subresource: g.subresource, Name: g.name,
-		}
+	spec := authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &g.ResourceAttributes}
+	if strings.HasPrefix(g.Resource, "/") {
+		spec.ResourceAttributes = nil
+		spec.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: g.Resource, Verb: g.Verb}
 	}
 	reviews := admin.AuthorizationV1().SubjectAccessReviews()
 	review, err := reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})

@@ -19,12 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/yaml"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
@@ -71,12 +68,6 @@ type testCluster struct {
 	account *account
 	// installedCRDs are those that this run installed, and removes at the end.
 	installedCRDs []string
-	// hasAnotherCRD is true if the CRD of Foos differs from this tree's. The tests do not
-	// change it.
-	hasAnotherCRD bool
-	// otherController is true if a controller that this run did not start works in the
-	// cluster.
-	otherController bool
 
 	kube    kubernetes.Interface
 	foos    clientset.Interface
@@ -85,69 +76,46 @@ type testCluster struct {
 
 // connect makes clients from $E2E_KUBECONFIG, and prints which cluster that is.
 func connect(ctx context.Context, folder string) (*testCluster, error) {
-	kubeconfig := filepath.Join(folder, "kubeconfig")
-	if err := writeCurrentContext(kubeconfig); err != nil {
-		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", os.Getenv("E2E_KUBECONFIG"), err)
-	}
-	program := filepath.Join(folder, "sample-controller")
-	c := &testCluster{ctx: ctx, kubeconfig: kubeconfig, run: rand.String(8), controller: program}
-	server, err := c.connect()
+	from := os.Getenv("E2E_KUBECONFIG")
+	current, err := testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), from, "config", "view", "--minify", "--flatten", "--raw")
 	if err != nil {
-		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", os.Getenv("E2E_KUBECONFIG"), err)
+		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", from, err)
 	}
-	release := server.GitVersion
-	if c.emulates != "" {
-		release += " as " + c.emulates
+	kubeconfig := filepath.Join(folder, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(current), 0o600); err != nil {
+		return nil, err
+	}
+	c := &testCluster{ctx: ctx, kubeconfig: kubeconfig, run: rand.String(8), controller: filepath.Join(folder, "sample-controller")}
+	release, err := c.connect()
+	if err != nil {
+		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", from, err)
 	}
 	fmt.Printf("e2e: testing against %s (Kubernetes %s)\n", c.config.Host, release)
 	return c, nil
 }
 
-// connect makes clients from the kubeconfig, and asks the API server for its version.
-func (c *testCluster) connect() (*version.Info, error) {
-	var err error
+// connect makes clients from the kubeconfig, and asks the API server for its release.
+func (c *testCluster) connect() (release string, err error) {
 	if c.config, err = testcluster.LoadConfig(c.kubeconfig); err != nil {
-		return nil, err
+		return "", err
 	}
 	c.config.UserAgent = "sample-controller-e2e"
-	if err := c.makeClients(); err != nil {
-		return nil, err
-	}
-	server, err := c.kube.Discovery().ServerVersion()
-	if err != nil {
-		return nil, fmt.Errorf("asking %s for its version: %w", c.config.Host, err)
-	}
-	if server.EmulationMajor != "" && (server.EmulationMajor != server.Major || server.EmulationMinor != server.Minor) {
-		c.emulates = server.EmulationMajor + "." + server.EmulationMinor
-	}
-	return server, nil
-}
-
-func (c *testCluster) makeClients() error {
 	var errs [3]error
 	c.kube, errs[0] = kubernetes.NewForConfig(c.config)
 	c.foos, errs[1] = clientset.NewForConfig(c.config)
 	c.dynamic, errs[2] = dynamic.NewForConfig(c.config)
-	return errors.Join(errs[:]...)
-}
-
-// writeCurrentContext writes a kubeconfig with only the current context.
-func writeCurrentContext(path string) error {
-	rules := clientcmd.ClientConfigLoadingRules{Precedence: filepath.SplitList(os.Getenv("E2E_KUBECONFIG"))}
-	config, err := rules.Load()
+	if err := errors.Join(errs[:]...); err != nil {
+		return "", err
+	}
+	server, err := c.kube.Discovery().ServerVersion()
 	if err != nil {
-		return err
+		return "", fmt.Errorf("asking %s for its version: %w", c.config.Host, err)
 	}
-	if len(config.Contexts) == 0 {
-		return errors.New("it names no cluster, or does not exist")
+	if server.EmulationMajor == "" || server.EmulationMajor == server.Major && server.EmulationMinor == server.Minor {
+		return server.GitVersion, nil
 	}
-	if err := clientcmdapi.MinifyConfig(config); err != nil {
-		return err
-	}
-	if err := clientcmdapi.FlattenConfig(config); err != nil {
-		return err
-	}
-	return clientcmd.WriteToFile(*config, path)
+	c.emulates = server.EmulationMajor + "." + server.EmulationMinor
+	return server.GitVersion + " as " + c.emulates, nil
 }
 
 // runKubectl runs kubectl as the administrator and returns its output. A warning of the
@@ -210,7 +178,7 @@ func (c *testCluster) inDefault() *namespace { return &namespace{metav1.Namespac
 var crds = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}.WithResource("customresourcedefinitions")
 
 // installCRDs installs the CRDs that the cluster lacks, and waits until the API server
-// serves them.
+// serves them. It returns an error if the cluster has another one.
 func (c *testCluster) installCRDs(ctx context.Context) error {
 	files, err := filepath.Glob(crdFolder + "/*.yaml")
 	if err != nil {
@@ -228,10 +196,8 @@ func (c *testCluster) installCRDs(ctx context.Context) error {
 			c.installedCRDs = append(c.installedCRDs, name)
 		case !apierrors.IsAlreadyExists(err):
 			return fmt.Errorf("installing the CustomResourceDefinition %s: %w", name, err)
-		case name == crdName && !c.has(ctx, wanted):
-			c.hasAnotherCRD = true
-			fmt.Printf("e2e: the cluster's %s differs from %s: it stays as it is, and the tests of "+
-				"its rules and columns are skipped\n", name, file)
+		case !c.has(ctx, wanted):
+			return fmt.Errorf("the cluster's %s differs from %s: apply that first", name, file)
 		}
 		if _, err := c.runKubectl(ctx, "wait", "--for=condition=Established", "crd/"+name, timeout); err != nil {
 			return err
@@ -251,14 +217,6 @@ func (c *testCluster) has(ctx context.Context, wanted *unstructured.Unstructured
 	candidate.Object["spec"] = wanted.Object["spec"]
 	result, err := c.dynamic.Resource(crds).Update(ctx, candidate, metav1.UpdateOptions{DryRun: dryRun})
 	return err == nil && equality.Semantic.DeepEqual(found.Object["spec"], result.Object["spec"])
-}
-
-// needsOurCRD skips a test of this tree's CRD if the cluster has another one.
-func needsOurCRD(t *testing.T) {
-	t.Helper()
-	if cluster.hasAnotherCRD {
-		t.Skip("the cluster's CustomResourceDefinition differs from " + crdFile)
-	}
 }
 
 // readObject reads a YAML file with one object.

@@ -91,7 +91,6 @@ func (ns *namespace) eventsOf(t *testing.T, kind, name string) []corev1.Event {
 // transition.
 func TestSettledFoosCostNoWrites(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	k := ns.primary()
 	killed := ns.startController(t, "-resync=1s", "-v=4")
@@ -126,12 +125,14 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 	footest.ExpectEqual(t, "the versions", before, ns.versions(t))
 }
 
+// versionsOf makes kubectl get print the resourceVersions of objects.
+const versionsOf = `-o=jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`
+
 // versions returns the resourceVersion of each settled Foo, and of its children and events.
 func (ns *namespace) versions(t *testing.T) string {
 	t.Helper()
-	versions := `-o=jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`
-	text := ns.kubectl(t, "get", allResources(), versions) + "\n" +
-		ns.kubectl(t, "get", "events", "--field-selector=involvedObject.kind=Foo", versions)
+	text := ns.kubectl(t, "get", allResources(), versionsOf) + "\n" +
+		ns.kubectl(t, "get", "events", "--field-selector=involvedObject.kind=Foo", versionsOf)
 	settled := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool {
 		return !strings.Contains(line, "settled-")
 	})
@@ -144,7 +145,6 @@ func (ns *namespace) versions(t *testing.T) string {
 // TestAfterARestoreOfObjects restores objects as Velero does: Foos get new UIDs.
 func TestAfterARestoreOfObjects(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t)
 	k := ns.primary()
@@ -189,7 +189,6 @@ func TestAfterARestoreOfObjects(t *testing.T) {
 // reports Ready for the old size. Autoscalers use what the subresource scale says.
 func TestKubectlWaitAfterAScaleWaitsForTheNewSize(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	first := ns.startController(t)
 	ns.createReadyFoo(t, newFoo("foo", 1))

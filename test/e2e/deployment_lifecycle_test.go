@@ -24,7 +24,6 @@ import (
 
 func TestAFoosDeploymentRunsItsPods(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.startController(t)
 	for sentence, check := range map[string]func(*testing.T, *namespace){
@@ -161,7 +160,6 @@ func (ns *namespace) setQuota(t *testing.T, resource, limit string) {
 // ready without a resync when the quota is gone.
 func TestQuotasThatLimitPods(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	for _, row := range []struct {
 		resource, limit, refusal string
 	}{
@@ -199,7 +197,6 @@ func TestQuotasThatLimitPods(t *testing.T) {
 
 func TestPodsRunInARestrictedNamespace(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.in.kubectl(t, "label", "namespace", ns.name, "pod-security.kubernetes.io/enforce=restricted")
 	ns.startController(t)

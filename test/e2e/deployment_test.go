@@ -37,7 +37,7 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	ns := c.inDefault()
 	k := ns.primary()
 
-	install := func(text string) *thief { return c.applyOverlay(t, writeOverlay(t, deployFolder, text+withAnImage)) }
+	install := func(text string) *account { return c.applyOverlay(t, writeOverlay(t, deployFolder, text+withAnImage)) }
 
 	install("").runsOnly(t, "nginx:latest", mirror)
 	old := c.startInstalled(t, shippedName)
@@ -62,10 +62,10 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 
 // runsOnly waits until the policy accepts a Foo's Deployment with an image and refuses
 // one with another image.
-func (th *thief) runsOnly(t *testing.T, image, other string) {
+func (a *account) runsOnly(t *testing.T, image, other string) {
 	t.Helper()
-	th.await(t, "the image is accepted", th.creation(footest.WithImage(image)), testcluster.Succeeded)
-	th.await(t, "another image is refused", th.creation(footest.WithImage(other)), testcluster.IsDeniedByPolicy)
+	a.await(t, "the image is accepted", footest.WithImage(image), testcluster.Succeeded)
+	a.await(t, "another image is refused", footest.WithImage(other), testcluster.IsDeniedByPolicy)
 }
 
 // setsImage is what an overlay says to run an image, and allowsEarlier to allow the one of

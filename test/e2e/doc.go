@@ -4,7 +4,9 @@
 // policies, the CustomResourceDefinition, flags, logs, metrics and health, and for each
 // kind what its users see, with a real API server.
 //
-//	E2E_KUBECONFIG=… go test ./test/e2e
+//	E2E_KUBECONFIG=… go test -count=1 ./test/e2e
+//
+// Use -count=1, because go test does not notice changes of the cluster and of the program.
 //
 // Without E2E_KUBECONFIG, or with -short, every test is skipped: "go test ./..." touches no
 // cluster, whatever KUBECONFIG the shell exports. Otherwise the tests use the kubeconfig's
@@ -18,11 +20,9 @@
 //     namespace. It has the run's service account, with the permissions and the admission
 //     policy of artifacts/deploy/permissions. Cluster-scoped objects have the run's label,
 //     and are deleted when the run ends.
-//   - If another controller works in the cluster, the tests that it would disturb are
-//     skipped.
-//   - The CustomResourceDefinitions are installed if there are none, and then deleted at
-//     the end. Existing ones stay as they are; if that of Foos differs from this tree's, the
-//     tests of its rules and columns are skipped.
+//   - If another controller works in the cluster, or a CustomResourceDefinition differs from
+//     this tree's, no test runs. CustomResourceDefinitions that are missing are installed,
+//     and deleted at the end.
 //
 // Environment variables:
 //

@@ -83,7 +83,6 @@ func TestTheControllerWaitsForAMissingCRD(t *testing.T) {
 // counts the Foos, too, and that it takes over.
 func TestAStandbyTakesOver(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	for name, row := range map[string]struct {
 		signal syscall.Signal
 		code   int
@@ -130,7 +129,6 @@ func masterStatus(ns *namespace, leads int) string {
 // sync is healthy, but not ready.
 func TestAControllerThatStopsIsNotReady(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	arrived, opened := make(chan struct{}), make(chan struct{})
 	arrive, open := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(opened) })

@@ -45,7 +45,6 @@ func (ns *namespace) expectRow(t *testing.T, foo string, cells ...any) {
 
 func TestKubectlGetShowsFoos(t *testing.T) {
 	t.Parallel()
-	needsOurCRD(t)
 	ns := newNamespace(t)
 	ns.startController(t)
 	foo := newFoo("terminal", 2)
@@ -67,8 +66,6 @@ func TestKubectlGetShowsFoos(t *testing.T) {
 // controller left behind: it has no conditions.
 func TestAFooThatNoControllerHasSyncedIsPending(t *testing.T) {
 	t.Parallel()
-	needsOurCRD(t)
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	ns.primary().createOwner(t, newFoo("new", 2))
 	ns.primary().createOwner(t, newFoo("left", 2))
@@ -94,7 +91,6 @@ func TestAFooThatNoControllerHasSyncedIsPending(t *testing.T) {
 // write.
 func TestServerSideApplyWithTheTypedClient(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	apply := func(manager string, spec *applyv1alpha1.FooSpecApplyConfiguration) (*samplev1alpha1.Foo, error) {
 		foo := applyv1alpha1.Foo("applied", ns.name).WithSpec(spec)

@@ -16,8 +16,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -32,7 +30,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "e2e: %v\n", err)
 		code = max(code, 1)
 	}
-	forgetResult()
 	os.Exit(code)
 }
 
@@ -57,23 +54,32 @@ func testAgainstCluster(m *testing.M) (int, error) {
 	return code, errors.Join(err, cluster.tidyUp())
 }
 
-// prepare prepares the cluster: the CRDs, the program and its permissions.
+// prepare prepares the cluster: the CRDs, the program and its permissions. It returns an
+// error if another controller works in the cluster, which would disturb the tests.
 func (c *testCluster) prepare(ctx context.Context) error {
 	if err := c.installCRDs(ctx); err != nil {
 		return err
 	}
-	// Early, to give another controller in the cluster time to write the status.
-	ns, err := c.createCanary(ctx)
+	ns, err := c.createNamespace(ctx)
 	if err != nil {
 		return err
+	}
+	// No controller under test watches this namespace. It takes time to build the program, in which
+	// another controller writes the status.
+	if _, err := ns.foos().Create(ctx, newFoo("canary", 1), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating a Foo: %w", err)
 	}
 	if err := testcluster.Build(ctx, moduleRoot, c.controller, "."); err != nil {
 		return err
 	}
-	if err := c.createAccount(ctx); err != nil {
+	if err := ns.createAccount(ctx); err != nil {
 		return err
 	}
-	return c.checkCanary(ctx, ns)
+	foo, err := ns.foos().Get(ctx, "canary", metav1.GetOptions{})
+	if err == nil && foo.Status.ObservedGeneration > 0 {
+		err = errors.New("another controller manages this cluster's Foos: stop it first, because it would disturb the tests")
+	}
+	return err
 }
 
 // exitOnSignal makes a signal end the run early, after the tests' objects are removed.
@@ -90,53 +96,6 @@ func exitOnSignal(cancel context.CancelFunc, folder string) {
 		os.RemoveAll(folder)
 		os.Exit(130)
 	}()
-}
-
-// forgetResult stops the go command from caching the result. It can't know that the tests
-// depend on a cluster, and on the controller's source, which they build themselves. It
-// caches nothing if the log of the files that a test has read is broken.
-func forgetResult() {
-	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
-		_ = os.Truncate(log.Value.String(), 0)
-	}
-}
-
-// canary is the name of a Foo in a namespace that no controller under test watches.
-const canary = "canary"
-
-// createCanary creates the canary and returns its namespace.
-func (c *testCluster) createCanary(ctx context.Context) (*namespace, error) {
-	ns, err := c.createNamespace(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := ns.foos().Create(ctx, newFoo(canary, 1), metav1.CreateOptions{}); err != nil {
-		return nil, fmt.Errorf("creating a Foo: %w", err)
-	}
-	return ns, nil
-}
-
-// checkCanary sets otherController if a controller has written the canary's status.
-func (c *testCluster) checkCanary(ctx context.Context, ns *namespace) error {
-	foo, err := ns.foos().Get(ctx, canary, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading a Foo: %w", err)
-	}
-	reason := footest.ReadyOf(foo.Status).Reason
-	c.otherController = reason != "" && reason != samplev1alpha1.ReasonPending || foo.Status.ObservedGeneration > 0
-	if c.otherController {
-		fmt.Println("e2e: another controller manages this cluster's Foos: the tests that it would disturb are skipped")
-	}
-	return nil // tidyUp deletes the canary
-}
-
-// needsNoOtherController skips a test if another controller in the cluster would disturb
-// it.
-func needsNoOtherController(t *testing.T) {
-	t.Helper()
-	if cluster.otherController {
-		t.Skip("another controller manages this cluster's Foos")
-	}
 }
 
 // tidyUp deletes the objects of the run and waits until they are gone. The error names

@@ -18,9 +18,7 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certutil "k8s.io/client-go/util/cert"
 
 	"example.com/sample-controller/test/footest"
@@ -41,7 +39,6 @@ var promised = []string{
 
 func TestThePromisedMetricsExist(t *testing.T) {
 	t.Parallel()
-	needsNoOtherController(t)
 	ns := newNamespace(t)
 	// Run as a leader and with a limit on requests, so that each metric has a value.
 	p := startController(t, append(ns.newAccount(t).flags(),
@@ -114,14 +111,10 @@ func TestMetricsNeedPermission(t *testing.T) {
 		"-tls-cert-file="+writeFile(t, folder, "tls.crt", string(certificate)),
 		"-tls-private-key-file="+writeFile(t, folder, "tls.key", string(key)))
 	const profile = "/debug/pprof/heap"
-	profiles := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: ns.name + "-profiles", Labels: map[string]string{runLabel: cluster.run}},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/debug/pprof/*"}, Verbs: []string{"get"}}},
-	}
-	_, err = cluster.kube.RbacV1().ClusterRoles().Create(t.Context(), profiles, metav1.CreateOptions{})
-	footest.Must(t, err)
+	profiles := ns.name + "-profiles"
+	createLabelled(t, "clusterrole", profiles, "--verb=get", "--non-resource-url=/debug/pprof/*")
 	reader := ns.newReader(t, "reader", metricsReader+cluster.account.namespace, "/metrics")
-	developer := ns.newReader(t, "developer", profiles.Name, profile)
+	developer := ns.newReader(t, "developer", profiles, profile)
 
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(certificate)
@@ -168,8 +161,9 @@ func (p *process) metricsURL(t *testing.T) string {
 
 // answer is the response to a GET.
 type answer struct {
-	code int
-	body string
+	code   int
+	body   string
+	header http.Header
 }
 
 // ask sends a GET, with a token unless it is empty. It accepts any certificate.
@@ -193,7 +187,7 @@ func askBy(t *testing.T, secure *tls.Config, url, token string) answer {
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	footest.Must(t, err)
-	return answer{response.StatusCode, string(body)}
+	return answer{response.StatusCode, string(body), response.Header}
 }
 
 // metricsReader begins the name of the shipped ClusterRole for readers of metrics. The
@@ -204,21 +198,20 @@ const metricsReader = shippedName + "-metrics-reader-"
 // may get a path.
 func (ns *namespace) newReader(t *testing.T, name, role, path string) (token string) {
 	t.Helper()
-	created := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := cluster.kube.CoreV1().ServiceAccounts(ns.name).Create(t.Context(), created, metav1.CreateOptions{})
-	footest.Must(t, err)
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: ns.name + "-" + name, Labels: map[string]string{runLabel: cluster.run}},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: ns.name}},
-	}
-	_, err = cluster.kube.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
-	footest.Must(t, err)
+	ns.kubectl(t, "create", "serviceaccount", name)
+	createLabelled(t, "clusterrolebinding", ns.name+"-"+name, "--clusterrole="+role, "--serviceaccount="+ns.name+":"+name)
 	reader := &account{namespace: ns.name, name: name}
-	footest.Must(t, awaitAllowed(t.Context(), cluster.kube, reader.user(), grant{resource: path, verb: "get"}))
-	token, err = testcluster.Token(t.Context(), cluster.kube, ns.name, name)
+	footest.Must(t, awaitAllowed(t.Context(), cluster.kube, reader.user(), grant{ResourceAttributes: authorizationv1.ResourceAttributes{Resource: path, Verb: "get"}}))
+	token, err := testcluster.Token(t.Context(), cluster.kube, ns.name, name)
 	footest.Must(t, err)
 	return token
+}
+
+// createLabelled creates an object outside namespaces with kubectl and gives it the run's label.
+func createLabelled(t *testing.T, kind, name string, args ...string) {
+	t.Helper()
+	cluster.kubectl(t, append([]string{"create", kind, name}, args...)...)
+	cluster.kubectl(t, "label", kind, name, runLabel+"="+cluster.run)
 }
 
 // awaitMetrics scrapes until the metrics contain all wanted lines, and returns the

@@ -58,37 +58,22 @@ type step struct {
 	outcome func(t *testing.T, tr *trial) error
 }
 
-// The names of the steps.
-const (
-	stepStart         = "becomes leader and starts its workers"
-	stepLeaderEvent   = "records an event for the new leader"
-	stepRenewal       = "renews the Lease"
-	stepCreate        = "creates a child of each kind"
-	stepStatus        = "writes the status"
-	stepRepair        = "repairs drift of each kind"
-	stepAdoption      = "adopts an object of each kind"
-	stepDelete        = "deletes children that the Foo no longer asks for"
-	stepRepeatedEvent = "counts a repeated event"
-	stepMetrics       = "serves the metrics to an authorized reader"
-	stepHandOver      = "hands the Lease over to a standby at once"
-)
-
 // steps are the steps in their order. Each builds on those before it. Outcomes are polled
 // many times a second.
 var steps = []step{
-	{stepStart, func(t *testing.T, tr *trial) {
+	{"becomes leader and starts its workers", func(t *testing.T, tr *trial) {
 		t.Helper()
 		tr.start(t, "-leader-elect-retry-period=1s")
 	}, func(_ *testing.T, tr *trial) error { return hasLogged(tr.controllers[0], working) }},
-	{stepLeaderEvent, nothing, leaderEventWritten},
-	{stepRenewal, nothing, leaseRenewed},
-	{stepCreate, func(t *testing.T, tr *trial) {
+	{"records an event for the new leader", nothing, leaderEventWritten},
+	{"renews the Lease", nothing, leaseRenewed},
+	{"creates a child of each kind", func(t *testing.T, tr *trial) {
 		t.Helper()
 		for _, owner := range footest.Owners {
 			kindIn{tr.foos, owner.Kinds[0]}.createOwner(t, owner.Asking("web", "web", 1))
 		}
-	}, hasChildren},
-	{stepStatus, nothing, func(t *testing.T, tr *trial) error {
+	}, hasChildrenOf(web)},
+	{"writes the status", nothing, func(t *testing.T, tr *trial) error {
 		t.Helper()
 		return forEachKind(func(kind *footest.Kind) error {
 			foo := get(t, kindIn{tr.foos, kind}.owners(), "web")
@@ -98,7 +83,7 @@ var steps = []step{
 			return nil
 		})
 	}},
-	{stepRepair, func(t *testing.T, tr *trial) {
+	{"repairs drift of each kind", func(t *testing.T, tr *trial) {
 		t.Helper()
 		_ = forEachKind(func(kind *footest.Kind) error {
 			children := kindIn{tr.foos, kind}
@@ -106,26 +91,26 @@ var steps = []step{
 			children.change(t, kind.Name(foo), func(child footest.Object) { kind.Drift(child, foo) })
 			return nil
 		})
-	}, hasChildren},
-	{stepAdoption, func(t *testing.T, tr *trial) {
+	}, hasChildrenOf(web)},
+	{"adopts an object of each kind", func(t *testing.T, tr *trial) {
 		t.Helper()
 		_ = forEachKind(func(kind *footest.Kind) error {
 			children := kindIn{tr.foos, kind}
-			children.createForeign(t, children.fostering())
-			children.createOwner(t, children.fostering())
-			children.handOver(t, children.fostering())
+			children.createForeign(t, children.asking("fosters"))
+			children.createOwner(t, children.asking("fosters"))
+			children.handOver(t, children.asking("fosters"))
 			return nil
 		})
-	}, hasAdopted},
-	{stepDelete, func(t *testing.T, tr *trial) {
+	}, hasChildrenOf(func(k kindIn) string { return k.asking("fosters").GetName() })},
+	{"deletes children that the Foo no longer asks for", func(t *testing.T, tr *trial) {
 		t.Helper()
 		for _, owner := range footest.Owners {
 			kindIn{tr.foos, owner.Kinds[0]}.rename(t, "web", "shop")
 		}
 	}, hasNoOtherChildren},
-	{stepRepeatedEvent, conflictTwice, eventCounted},
-	{stepMetrics, nothing, metricsShown},
-	{stepHandOver, func(t *testing.T, tr *trial) {
+	{"counts a repeated event", conflictTwice, eventCounted},
+	{"serves the metrics to an authorized reader", nothing, metricsShown},
+	{"hands the Lease over to a standby at once", func(t *testing.T, tr *trial) {
 		t.Helper()
 		// Without a watch it would read the Lease again after 20 s.
 		tr.start(t, "-leader-elect-retry-period=20s")
@@ -160,26 +145,18 @@ func leaseRenewed(t *testing.T, tr *trial) error {
 	return nil
 }
 
-// hasChildren is an outcome: the owner web of each kind has a child of each of its kinds,
-// as it asks.
-func hasChildren(t *testing.T, tr *trial) error {
-	t.Helper()
-	return forEachKind(func(kind *footest.Kind) error {
-		children := kindIn{tr.foos, kind}
-		return children.hasChild(t.Context(), get(t, children.owners(), "web"))
-	})
-}
+// web is the name of the owner of each kind that asks for a child of each of its kinds.
+func web(kindIn) string { return "web" }
 
-// fostering returns the owner that adopts an object of the kind.
-func (k kindIn) fostering() footest.Object { return k.asking("fosters") }
-
-// hasAdopted is an outcome: an object of each kind has been adopted.
-func hasAdopted(t *testing.T, tr *trial) error {
-	t.Helper()
-	return forEachKind(func(kind *footest.Kind) error {
-		children := kindIn{tr.foos, kind}
-		return children.hasChild(t.Context(), get(t, children.owners(), children.fostering().GetName()))
-	})
+// hasChildrenOf returns an outcome: for each kind, the owner of a name has a child as it asks.
+func hasChildrenOf(name func(kindIn) string) func(*testing.T, *trial) error {
+	return func(t *testing.T, tr *trial) error {
+		t.Helper()
+		return forEachKind(func(kind *footest.Kind) error {
+			children := kindIn{tr.foos, kind}
+			return children.hasChild(t.Context(), get(t, children.owners(), name(children)))
+		})
+	}
 }
 
 // hasNoOtherChildren is an outcome: the owner web of each kind has only the children that

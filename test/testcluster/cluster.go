@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -216,17 +217,19 @@ type Child interface {
 // every 30 s, and refuses owners of a newer kind. The child is one as the controller
 // makes it, of a resource.
 func AwaitFoosAsOwners(ctx context.Context, account *rest.Config, namespace string, resource schema.GroupVersionResource, child Child) error {
-	return awaitCreation(ctx, account, namespace, resource, "a child can have a Foo as its owner", child, Succeeded)
+	return AwaitCreation(ctx, account, namespace, resource, "a child can have a Foo as its owner", child, Succeeded)
 }
 
 // AwaitPolicy waits until the admission policy refuses such a child without an owner from
 // the controller's account.
 func AwaitPolicy(ctx context.Context, account *rest.Config, namespace string, resource schema.GroupVersionResource, child Child) error {
 	child.SetOwnerReferences(nil)
-	return awaitCreation(ctx, account, namespace, resource, "the admission policy is in force", child, IsDeniedByPolicy)
+	return AwaitCreation(ctx, account, namespace, resource, "the admission policy is in force", child, IsDeniedByPolicy)
 }
 
-func awaitCreation(ctx context.Context, account *rest.Config, namespace string, resource schema.GroupVersionResource, what string, child Child, wanted func(error) bool) error {
+// AwaitCreation tries to create a child of a resource with an account, as a dry run, until
+// wanted accepts the result. what is the condition in the error after a minute and a half.
+func AwaitCreation(ctx context.Context, account *rest.Config, namespace string, resource schema.GroupVersionResource, what string, child Child, wanted func(error) bool) error {
 	client, err := dynamic.NewForConfig(account)
 	if err != nil {
 		return err
@@ -268,25 +271,18 @@ const pollPeriod = 50 * time.Millisecond
 // Await calls check until it returns nil. After the limit, Await returns an error that
 // contains what, the condition it waited for, and check's last error.
 func Await(ctx context.Context, limit time.Duration, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
-	defer cancel()
-	ticker := time.NewTicker(pollPeriod)
-	defer ticker.Stop()
 	var last error
-	for {
+	err := wait.PollUntilContextTimeout(ctx, pollPeriod, limit, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			last = err // but not the error of the ended context
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting until %s: %w: %w", what, context.Cause(ctx), last)
-		case <-ticker.C:
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting at most %v until %s: %w: %w", limit, what, err, last)
 	}
+	return nil
 }
 
 var errSucceeded = errors.New("the request succeeds")

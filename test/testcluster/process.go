@@ -83,12 +83,10 @@ func (p *Process) Kill() {
 
 // Wait waits until the program has ended, and reports whether it did within the limit.
 func (p *Process) Wait(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-p.ended:
 		return true
-	case <-timer.C:
+	case <-time.After(limit):
 		return false
 	}
 }

@@ -74,7 +74,7 @@ func TestAwaitReturnsTheLastError(t *testing.T) {
 			}
 			return errors.New("it is not there")
 		})
-		if want := "waiting until it is there: not within 1s: it is not there"; err == nil || err.Error() != want {
+		if want := "waiting at most 1s until it is there: context deadline exceeded: it is not there"; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})
