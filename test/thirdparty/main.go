@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/retry"
@@ -23,7 +24,10 @@ import (
 	listers "k8s.io/sample-controller/pkg/generated/listers/samplecontroller/v1alpha1"
 )
 
-const name = "third-party"
+const (
+	name       = "third-party"
+	pollPeriod = 50 * time.Millisecond
+)
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
@@ -46,15 +50,18 @@ func run(kubeconfig, namespace string, timeout time.Duration) error {
 	if err != nil {
 		return err
 	}
-	w, err := startWatcher(ctx, client, namespace)
-	if err != nil {
-		return err
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
+	foos := factory.Samplecontroller().V1alpha1().Foos()
+	informer := foos.Informer() // the factory starts those that were asked for
+	factory.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return fmt.Errorf("listing the Foos of %s: %w", namespace, ctx.Err())
 	}
-	return live(ctx, client.SamplecontrollerV1alpha1().Foos(namespace), w)
+	return live(ctx, client.SamplecontrollerV1alpha1().Foos(namespace), foos.Lister().Foos(namespace))
 }
 
 // live creates, scales and deletes a Foo.
-func live(ctx context.Context, foos typed.FooInterface, w *watcher) error {
+func live(ctx context.Context, foos typed.FooInterface, lister listers.FooNamespaceLister) error {
 	one, three := int32(1), int32(3)
 	_, err := foos.Create(ctx, &v1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -63,7 +70,7 @@ func live(ctx context.Context, foos typed.FooInterface, w *watcher) error {
 	if err != nil {
 		return fmt.Errorf("creating: %w", err)
 	}
-	if err := w.until(ctx, "1 Pod is available", available(1)); err != nil {
+	if err := await(ctx, lister, "1 Pod is available", available(1)); err != nil {
 		return err
 	}
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -78,65 +85,32 @@ func live(ctx context.Context, foos typed.FooInterface, w *watcher) error {
 	if err != nil {
 		return fmt.Errorf("updating: %w", err)
 	}
-	if err := w.until(ctx, "3 Pods are available", available(3)); err != nil {
+	if err := await(ctx, lister, "3 Pods are available", available(3)); err != nil {
 		return err
 	}
 	if err := foos.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("deleting: %w", err)
 	}
-	return w.until(ctx, "the Foo is deleted", func(foo *v1alpha1.Foo) bool { return foo == nil })
+	return await(ctx, lister, "the Foo is deleted", func(foo *v1alpha1.Foo) bool { return foo == nil })
 }
 
 func available(want int32) func(*v1alpha1.Foo) bool {
 	return func(foo *v1alpha1.Foo) bool { return foo != nil && foo.Status.AvailableReplicas == want }
 }
 
-// watcher reads the Foo through an informer and a lister.
-type watcher struct {
-	lister  listers.FooNamespaceLister
-	changed chan struct{}
-}
-
-func startWatcher(ctx context.Context, client clientset.Interface, namespace string) (*watcher, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
-	foos := factory.Samplecontroller().V1alpha1().Foos()
-	w := &watcher{lister: foos.Lister().Foos(namespace), changed: make(chan struct{}, 1)}
-	notify := func(any) {
-		select {
-		case w.changed <- struct{}{}:
-		default: // a notification is already waiting
-		}
-	}
-	_, err := foos.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    notify,
-		UpdateFunc: func(_, object any) { notify(object) },
-		DeleteFunc: notify,
-	})
-	if err != nil {
-		return nil, err
-	}
-	factory.Start(ctx.Done())
-	if !cache.WaitForCacheSync(ctx.Done(), foos.Informer().HasSynced) {
-		return nil, fmt.Errorf("listing the Foos of %s: %w", namespace, ctx.Err())
-	}
-	return w, nil
-}
-
-// until waits until the Foo, or nil if there is none, is as wanted.
-func (w *watcher) until(ctx context.Context, what string, wanted func(*v1alpha1.Foo) bool) error {
-	for {
-		foo, err := w.lister.Get(name)
-		if err != nil {
+// await waits until the Foo, or nil if there is none, is as wanted.
+func await(ctx context.Context, lister listers.FooNamespaceLister, what string, wanted func(*v1alpha1.Foo) bool) error {
+	var foo *v1alpha1.Foo
+	err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
+		found, err := lister.Get(name)
+		if foo = found; err != nil {
 			foo = nil
 		}
-		if wanted(foo) {
-			fmt.Println(what)
-			return nil
-		}
-		select {
-		case <-w.changed:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting until %s: %w; last seen: %v", what, ctx.Err(), foo)
-		}
+		return wanted(foo), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until %s: %w; last seen: %v", what, err, foo)
 	}
+	fmt.Println(what)
+	return nil
 }
