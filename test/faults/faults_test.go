@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The rows of the matrix, and how they are run: for each controller first the workloads
-// without faults, then all rows in parallel, then those that break a control plane. Their
-// results are shown in docs/faults.md. At the end, tests of the tests.
+// The rows of the matrix, and how they are run: those in one control plane in parallel, those
+// that break a control plane one after the other. Their results are shown in docs/faults.md.
+// At the end, tests of the tests.
 
 package faults
 
@@ -62,7 +62,19 @@ func one(name string, run func(*trial)) []trialCase { return []trialCase{{name: 
 // without a fault.
 const failsWithoutFault = "fails the workload even without a fault"
 
-func TestFaults(t *testing.T) {
+// besideOthers lets a test run at the same time as the others, unless all rows are run: some
+// of those measure how long others wait.
+func besideOthers(t *testing.T) {
+	t.Helper()
+	if !run.all {
+		t.Parallel()
+	}
+}
+
+// TestWorkloads runs the workloads without a fault, and then the rows that need to know how
+// that went. The garbage collector takes up to a minute to learn of Foos.
+func TestWorkloads(t *testing.T) {
+	besideOthers(t)
 	for _, s := range run.subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Run("no fault", func(t *testing.T) {
@@ -72,15 +84,35 @@ func TestFaults(t *testing.T) {
 					}
 				}
 			})
-			for _, sc := range run.rows {
-				if sc.workload == nil && !sc.breaksPlane {
-					t.Run(sc.row, func(t *testing.T) {
-						t.Parallel()
-						sc.try(t, s)
-					})
-				}
-			}
+			tryAll(t, s, (*scenario).needsWorkload)
 		})
+	}
+}
+
+// TestFaults runs the other rows that leave the control plane alone.
+func TestFaults(t *testing.T) {
+	besideOthers(t)
+	for _, s := range run.subjects {
+		t.Run(s.name, func(t *testing.T) {
+			tryAll(t, s, func(sc *scenario) bool { return !sc.breaksPlane && !sc.needsWorkload() })
+		})
+	}
+}
+
+func (sc *scenario) needsWorkload() bool {
+	return slices.ContainsFunc(sc.cases, func(c trialCase) bool { return c.needs != "" })
+}
+
+// tryAll runs the rows that are meant.
+func tryAll(t *testing.T, s *subject, meant func(*scenario) bool) {
+	t.Helper()
+	for _, sc := range run.rows {
+		if sc.workload == nil && meant(sc) {
+			t.Run(sc.row, func(t *testing.T) {
+				t.Parallel()
+				sc.try(t, s)
+			})
+		}
 	}
 }
 
@@ -94,6 +126,7 @@ func (sc *scenario) tryWithoutFault(t *testing.T, s *subject) {
 
 // TestControlPlane runs the rows that break the control plane, one after the other.
 func TestControlPlane(t *testing.T) {
+	besideOthers(t)
 	for _, s := range run.subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -314,6 +347,7 @@ const defectTimeout = 40 * time.Second
 // TestTheHarnessCanFail runs a case of a row with a mutant, and expects it to fail for the
 // reason that the mistake gives.
 func TestTheHarnessCanFail(t *testing.T) {
+	besideOthers(t)
 	const overwritten = "Deployment a, which belongs to others, has been changed"
 	for _, defect := range []struct {
 		mutant, row, name string
