@@ -39,9 +39,8 @@ type scenario struct {
 	oursOnly string
 	// why explains in docs/faults.md why upstream's controller fails the row. The error
 	// of the run is shown beside it.
-	why string
-	// results are by the name of the subject.
-	results map[string]*result
+	why     string
+	results map[*subject]result
 }
 
 // trialCase is one way to try a fault.
@@ -214,22 +213,11 @@ type result struct {
 	skipped string // why it was not run, if it was not
 }
 
-// resultOf returns a row's result for a subject. The caller holds the lock.
-func (sc *scenario) resultOf(s *subject) *result {
-	if sc.results == nil {
-		sc.results = map[string]*result{}
-	}
-	if sc.results[s.name] == nil {
-		sc.results[s.name] = &result{}
-	}
-	return sc.results[s.name]
-}
-
 // note records the result of a trial.
 func (sc *scenario) note(s *subject, err error) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	found := sc.resultOf(s)
+	found := sc.results[s]
 	found.tried++
 	if err != nil {
 		found.Failed++
@@ -237,13 +225,14 @@ func (sc *scenario) note(s *subject, err error) {
 			found.Reason = reason // the same one, in whatever order the trials end
 		}
 	}
+	sc.results[s] = found
 }
 
 // noteSkipped records why a row can't be run with a subject.
 func (sc *scenario) noteSkipped(s *subject, why string) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	sc.resultOf(s).skipped = why
+	sc.results[s] = result{skipped: why}
 }
 
 // varying matches the parts of an error that differ from run to run.
@@ -255,19 +244,6 @@ var varying = regexp.MustCompile(
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return strings.TrimRight(varying.ReplaceAllString(line, ""), ". ")
-}
-
-// summary describes the run in one line.
-func summary() string {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	rows, tried, failed := 0, 0, 0
-	for _, sc := range run.rows {
-		if result := sc.results[run.ours.name]; result != nil {
-			rows, tried, failed = rows+1, tried+result.tried, failed+result.Failed
-		}
-	}
-	return fmt.Sprintf("%d trials in %d rows, %d failed (seed %d)", tried, rows, failed, run.seed)
 }
 
 // page is the data of the template.
@@ -282,7 +258,7 @@ type page struct {
 // tally counts a subject's rows.
 type tally struct{ Tried, Failed int }
 
-func (t *tally) add(r *result) {
+func (t *tally) add(r result) {
 	if r.tried > 0 {
 		t.Tried++
 	}
@@ -293,11 +269,27 @@ func (t *tally) add(r *result) {
 
 type pageRow struct {
 	Name, Title, Why string
-	Ours, Upstream   *result
+	Ours, Upstream   result
 }
 
-// writeReport writes the page.
-func writeReport(path string) error {
+// newPage returns the results, without the names of versions.
+func newPage() page {
+	shown := page{Seed: run.seed}
+	for _, sc := range run.rows {
+		if len(sc.results) == 0 {
+			continue // excluded by -run
+		}
+		mine, theirs := sc.results[run.ours], sc.results[run.upstream]
+		shown.Total += mine.tried
+		shown.Ours.add(mine)
+		shown.Theirs.add(theirs)
+		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, sc.why, mine, theirs})
+	}
+	return shown
+}
+
+// write writes the page.
+func (p page) write(path string) error {
 	version, err := run.cluster.kube.Discovery().ServerVersion()
 	if err != nil {
 		return err
@@ -306,28 +298,16 @@ func writeReport(path string) error {
 	if err != nil {
 		return err
 	}
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	shown := page{Upstream: run.upstream.version, Kubernetes: version.GitVersion, Seed: run.seed}
-	for _, sc := range run.rows {
-		if len(sc.results) == 0 {
-			continue // excluded by -run
-		}
-		mine, theirs := sc.resultOf(run.ours), sc.resultOf(run.upstream)
-		shown.Total += mine.tried
-		shown.Ours.add(mine)
-		shown.Theirs.add(theirs)
-		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, sc.why, mine, theirs})
-	}
+	p.Upstream, p.Kubernetes = run.upstream.version, version.GitVersion
 	var text strings.Builder
-	if err := layout.Execute(&text, shown); err != nil {
+	if err := layout.Execute(&text, p); err != nil {
 		return err
 	}
 	return os.WriteFile(path, []byte(text.String()), 0o644)
 }
 
 // String returns a result as the text of a cell of the matrix.
-func (r *result) String() string {
+func (r result) String() string {
 	switch {
 	case r.skipped != "":
 		return "– (" + r.skipped + ")"

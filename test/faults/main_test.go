@@ -111,9 +111,11 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	code = m.Run()
-	fmt.Println("faults: " + summary())
+	found := newPage()
+	fmt.Printf("faults: %d trials in %d rows, %d rows failed (seed %d)\n",
+		found.Total, found.Ours.Tried, found.Ours.Failed, run.seed)
 	if output != "" {
-		err = writeReport(output)
+		err = found.write(output)
 	}
 	return code, errors.Join(err, ctx.Err())
 }

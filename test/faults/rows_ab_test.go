@@ -18,9 +18,9 @@ import (
 func rowsA() []scenario {
 	return []scenario{
 		{row: "A1", title: "crash before and after each write", quick: 10, cases: eachWrite(
-			breakage{"crash before", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Before("crash", r.crash) }},
-			breakage{"crash after", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.After("crash", r.crash) }})},
-		{row: "A2", title: "a write is done, and its reply is lost", quick: 6, cases: eachWrite(always("reply lost", proxy.LoseReply))},
+			breakage{"crash before", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Crash(r.crash) }},
+			breakage{"crash after", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Done(proxy.Crash(r.crash)) }})},
+		{row: "A2", title: "a write is done, and its reply is lost", quick: 6, cases: eachWrite(always("reply lost", proxy.Done(proxy.Cut)))},
 		{row: "A3", title: "a write is cut off, and arrives after it has been repeated", quick: 6, cases: eachWrite(
 			breakage{"delayed", func(_ *replica, recovered <-chan struct{}) proxy.Fault {
 				return proxy.CutAndLater(recovered)
@@ -114,7 +114,7 @@ func rowsB() []scenario {
 		{row: "B8", title: "a connection and its watches go dead without notice",
 			quick: 1, cases: one("silent", deadConnection)},
 		{row: "B9", title: "each event is sent twice", quick: 2, cases: throughout(func(r *replica) {
-			r.proxy.EditEvents(func(context.Context, proxy.Event) int { return 2 })
+			r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte { return e.Times(2) })
 		})},
 		{row: "B10", title: "the Deployment is renamed and back before the controller sees it",
 			quick: 1, cases: []trialCase{{name: "unseen", run: renamedAndBack, needs: "rename"}}},
@@ -181,34 +181,57 @@ func withoutGarbageCollector(tr *trial) {
 	}
 }
 
-// B5: the controller restarts, and lists Foos from a stale API server.
+// B5: the controller restarts, and a stale API server sends it the Foos as they were.
 func staleServer(change func(*trial)) func(*trial) {
 	return func(tr *trial) {
-		r := tr.startWithFoo("one", 1)
-		catchUp := make(chan struct{})
-		r.proxy.ReplayTo("foos", catchUp)
+		r := tr.prepare(tr.ownAccount())
+		sent := make(chan []byte, 1000)
+		r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte {
+			if e.Resource == "foos" {
+				sent <- e.Raw
+			}
+			return e.Times(1)
+		})
+		tr.must(r.start())
+		tr.settledFoo("a", "one", 1)
+		var old [][]byte
+		for len(sent) > 0 {
+			old = append(old, <-sent)
+		}
 		change(tr)
 		tr.settled()
 		before := len(r.proxy.Calls())
-		r.crash()
+		r.kill()
+		r.proxy.EditEvents(func(ctx context.Context, e proxy.Event) [][]byte {
+			if e.Resource != "foos" {
+				return e.Times(1)
+			}
+			replayed := old
+			if old = nil; replayed == nil {
+				<-ctx.Done()
+			}
+			return replayed
+		})
+		tr.must(r.start())
 		tr.pause(2 * quiet)
 		for _, call := range r.proxy.Calls()[before:] {
 			if call.Succeeded() && (isUpdate(call) || call.Method == http.MethodDelete) {
 				tr.failf("it acted on an older Foo: %s", call.Short())
 			}
 		}
-		close(catchUp)
+		r.proxy.EditEvents(nil)
+		r.proxy.EndWatches("foos")
 	}
 }
 
 // B6.
 func missedDelete(tr *trial) {
 	r := tr.startWithFoo("a", 1)
-	r.proxy.EditEvents(func(_ context.Context, e proxy.Event) int {
+	r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte {
 		if e.Type == "DELETED" {
-			return 0
+			return nil
 		}
-		return 1
+		return e.Times(1)
 	})
 	tr.must(tr.deployments().Delete(tr.ctx, "a", metav1.DeleteOptions{}))
 	tr.pause(quiet / 3)

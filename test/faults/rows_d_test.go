@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,8 +22,8 @@ import (
 func rowsD() []scenario {
 	return []scenario{
 		{row: "D1", title: "another client writes to the Deployment", quick: 2, why: "as C14, and without a resourceVersion", cases: []trialCase{
-			{name: "while the write is under way", run: duringUpdate(func(tr *trial) { tr.annotate("a", "mine") })},
-			{name: "takes the owner away while the write is under way", run: duringUpdate(takeAway)},
+			{name: "while the write is under way", run: rival(func(tr *trial) { tr.annotate("a", "mine") })},
+			{name: "takes the owner away while the write is under way", run: rival(takeAway)},
 			{name: "unseen by the cache", run: rivalUnseen},
 			{name: "a storm", run: storm},
 		}},
@@ -41,15 +40,15 @@ func rowsD() []scenario {
 			{name: "connections cut", run: outage(proxy.Cut)},
 		}},
 		{row: "D4", title: "calls that hang delay no other Foo", quick: 1, why: "calls have no timeout, and there are two workers", cases: []trialCase{
-			{name: "not done", run: hangingCalls(proxy.Hang)}, {name: "done", run: hangingCalls(proxy.HangDone)},
+			{name: "not done", run: hangingCalls(proxy.Hang)}, {name: "done", run: hangingCalls(proxy.Done(proxy.Hang))},
 		}},
 		{row: "D5", title: "the API server is killed and restarted, with cold caches", breaksPlane: true, cases: []trialCase{
-			{name: "killed before a write", run: restartedDuringScale(apiServer, proxy.Cut)},
+			{name: "killed before a write", run: restartedDuringScale(apiServer)},
 			{name: "killed after a write", run: restartedAfterScale},
 		}},
 		{row: "D6", title: "etcd is killed, or frozen", breaksPlane: true, cases: []trialCase{
-			{name: "killed before a write", run: restartedDuringScale(etcd, proxy.Cut)},
-			{name: "frozen during a write", run: frozenEtcd},
+			{name: "killed before a write", run: restartedDuringScale(etcd)},
+			{name: "frozen during a write", run: duringUpdate((*trial).startWithFoo, proxy.Done(proxy.Cut), freezeEtcd)},
 		}},
 		{row: "D7", title: "etcd is restored from a backup, so resourceVersions go back", breaksPlane: true, cases: one("restored", restoredEtcd),
 			why: "the informers continue their watches at versions that the store has not reached, and get no events until it has"},
@@ -70,14 +69,22 @@ func rowsD() []scenario {
 	}
 }
 
-// D1: somebody acts while a write to Foo a's Deployment is under way.
-func duringUpdate(act func(*trial)) func(*trial) {
+// duringUpdate acts while a write to Foo a's Deployment is under way. When open is called, or at
+// the end, the write is left to a fault.
+func duringUpdate(
+	start func(tr *trial, deployment string, replicas int32) *replica, then proxy.Fault, act func(tr *trial, open func()),
+) func(*trial) {
 	return func(tr *trial) {
-		r := tr.startExemptWithFoo("a", 1)
-		open := tr.holdNext(r, isUpdate, proxy.Forward, func() { tr.scaleFoo("a", 3) })
-		act(tr)
+		r := start(tr, "a", 1)
+		open := tr.holdNext(r, isUpdate, then, func() { tr.scaleFoo("a", 3) })
+		act(tr, open)
 		open()
 	}
+}
+
+// rival is D1: somebody acts while a write is under way.
+func rival(act func(*trial)) func(*trial) {
+	return duringUpdate((*trial).startExemptWithFoo, proxy.Forward, func(tr *trial, _ func()) { act(tr) })
 }
 
 // D1: the controller does not see the other client's write.
@@ -138,38 +145,28 @@ func hangingCalls(fault proxy.Fault) func(*trial) {
 
 // D5 and D6: a component is killed and restarted while the controller scales a Deployment.
 // That write is its only one, so no status changes between the two recordings.
-func restartedDuringScale(component string, then proxy.Fault) func(*trial) {
-	return func(tr *trial) {
-		r := tr.startWithFoo("a", 1)
-		open := tr.holdNext(r, isUpdate, then, func() { tr.scaleFoo("a", 3) })
-		tr.restart(func() {}, component)
-		open()
-	}
+func restartedDuringScale(component string) func(*trial) {
+	return duringUpdate((*trial).startWithFoo, proxy.Cut, func(tr *trial, _ func()) { tr.restart(func() {}, component) })
 }
 
 // D5: the write is done before the API server is killed, and not answered.
 func restartedAfterScale(tr *trial) {
 	r := tr.startWithFoo("a", 1)
 	release := make(chan struct{})
-	restarted := sync.OnceFunc(func() { close(release) })
-	defer restarted()
-	r.proxy.Use(first(1, isUpdate), proxy.After("API server killed", func() { <-release }))
+	r.proxy.Use(first(1, isUpdate), proxy.Done(proxy.Hold(release, proxy.Cut)))
 	tr.scaleFoo("a", 3)
 	tr.awaitCall(r, isUpdate, isAnswered)
 	tr.restart(func() {}, apiServer)
-	restarted()
+	close(release)
 }
 
-// D6: etcd is frozen during a write.
-func frozenEtcd(tr *trial) {
+// D6.
+func freezeEtcd(tr *trial, open func()) {
 	store := tr.plane.components[etcd]
 	defer store.signal(syscall.SIGCONT)
-	r := tr.startWithFoo("a", 1)
-	open := tr.holdNext(r, isUpdate, proxy.LoseReply, func() { tr.scaleFoo("a", 3) })
 	store.signal(syscall.SIGSTOP)
 	open()
 	tr.pause(3 * quiet)
-	store.signal(syscall.SIGCONT)
 }
 
 const (

@@ -225,11 +225,11 @@ func (tr *trial) flap(r *replica, deployment string) {
 // received the last change.
 func (tr *trial) changeEach(r *replica, deployment string, times int, change func(i int)) {
 	var delivered atomic.Int32
-	r.proxy.EditEvents(func(_ context.Context, event proxy.Event) int {
+	r.proxy.EditEvents(func(_ context.Context, event proxy.Event) [][]byte {
 		if event.Resource == "deployments" && event.Name == deployment {
 			delivered.Add(1)
 		}
-		return 1
+		return event.Times(1)
 	})
 	defer r.proxy.EditEvents(nil)
 	for i := range times {

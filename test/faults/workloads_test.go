@@ -37,6 +37,9 @@ func rows() []*scenario {
 			all = append(all, &sc)
 		}
 	}
+	for _, sc := range all {
+		sc.results = map[*subject]result{}
+	}
 	return all
 }
 

@@ -9,12 +9,16 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Call is one request and its result.
@@ -36,7 +40,7 @@ type Call struct {
 	Unchanged bool
 	// Fault describes what the proxy did to the request, if anything.
 	Fault string
-	// Body is what a write sent, and Answer the answer to it.
+	// Body is what the request sent, and Answer the answer to a write.
 	Body, Answer []byte
 }
 
@@ -64,22 +68,8 @@ func (c *Call) Short() string {
 
 // String returns the request in one line.
 func (c *Call) String() string {
-	var line strings.Builder
-	fmt.Fprintf(&line, "%s %-6s %s", c.Began.Format("15:04:05.000"), c.Method, c.Path)
-	for _, part := range []struct {
-		shown bool
-		text  string
-	}{
-		{c.IsWatch(), fmt.Sprintf(" watch from %q, initial events: %t", c.Since, c.SendsInitial)},
-		{c.Code != 0, fmt.Sprintf("  %d", c.Code)},
-		{c.Unchanged, " (unchanged)"},
-		{c.Fault != "", "  ! " + c.Fault},
-	} {
-		if part.shown {
-			line.WriteString(part.text)
-		}
-	}
-	return line.String()
+	return fmt.Sprintf("%s %-6s %s  code %d, watch from %q, initial events %t, unchanged %t, fault %q",
+		c.Began.Format("15:04:05.000"), c.Method, c.Path, c.Code, c.Since, c.SendsInitial, c.Unchanged, c.Fault)
 }
 
 // newCall parses a request's URL and headers.
@@ -108,27 +98,23 @@ func Forward(x *Exchange) {
 	x.reply()
 }
 
-// Cut closes the connection before the API server receives the request.
+// Cut closes the connection. The API server has not received the request, unless it is Done.
 func Cut(x *Exchange) {
-	x.annotate("cut before the API server received it")
+	x.annotate("cut")
 	x.cut()
 }
 
-// LoseReply forwards the request, and closes the connection without the answer.
-func LoseReply(x *Exchange) {
-	x.annotate("done, reply lost")
-	x.forward()
-	x.cut()
+// Done forwards the request, and leaves it to another fault then, which does not answer it.
+func Done(then Fault) Fault {
+	return func(x *Exchange) {
+		x.annotate("done")
+		x.forward()
+		then(x)
+	}
 }
 
 // Hang keeps the request without forwarding it.
 func Hang(x *Exchange) { Hold(nil, Cut)(x) }
-
-// HangDone forwards the request, and never answers.
-func HangDone(x *Exchange) {
-	x.forward()
-	Hang(x)
-}
 
 // Abandoned is part of the description of a Hold whose end the client did not wait for.
 const Abandoned = "abandoned by the client"
@@ -172,21 +158,10 @@ func CutAndLater(begin <-chan struct{}) Fault {
 	}
 }
 
-// Before calls do, which may kill the client, and does not forward the request.
-func Before(what string, do func()) Fault {
+// Crash calls do, which may kill the client, and does not forward the request.
+func Crash(do func()) Fault {
 	return func(x *Exchange) {
-		x.annotate(what + " before it was done")
-		do()
-		x.cut()
-	}
-}
-
-// After forwards the request, then calls do, which may kill the client, and does not
-// answer.
-func After(what string, do func()) Fault {
-	return func(x *Exchange) {
-		x.annotate(what + " after it was done")
-		x.forward()
+		x.annotate("crash")
 		do()
 		x.cut()
 	}
@@ -208,7 +183,7 @@ func Refuse(code int) Fault {
 	if code == http.StatusTooManyRequests {
 		return RetryAfter(1)
 	}
-	return func(x *Exchange) { x.answer(code, reasons[code], http.StatusText(code), 0) }
+	return status(metav1.Status{Code: int32(code), Reason: reasons[code], Message: http.StatusText(code)})
 }
 
 // DenialText is the message of Denied.
@@ -216,22 +191,44 @@ const DenialText = `admission webhook "faults.example.com" denied the request: n
 
 // Denied answers with a code and no reason, as for an admission webhook that denies a
 // request with a code of its own.
-func Denied(code int) Fault {
-	return func(x *Exchange) { x.answer(code, "", DenialText, 0) }
-}
+func Denied(code int) Fault { return status(metav1.Status{Code: int32(code), Message: DenialText}) }
 
 // RetryAfter answers 429 with a Retry-After of some seconds.
 func RetryAfter(seconds int) Fault {
-	return func(x *Exchange) {
-		x.answer(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many requests", seconds)
-	}
+	return status(metav1.Status{
+		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests",
+		Details: &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)},
+	})
 }
 
 // RetryAfterText answers 429 as API Priority and Fairness does: with a header and a line
 // of text, not with a Status.
 func RetryAfterText(seconds int) Fault {
+	text := "Too many requests, please try again later.\n"
+	return answer(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte(text), seconds)
+}
+
+// status answers with a Status in place of the API server.
+func status(with metav1.Status) Fault {
+	with.Status = metav1.StatusFailure
+	body := runtime.EncodeOrDie(scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion), &with)
+	retryAfter := 0
+	if with.Details != nil {
+		retryAfter = int(with.Details.RetryAfterSeconds)
+	}
+	return answer(int(with.Code), "application/json", []byte(body), retryAfter)
+}
+
+// answer answers in place of the API server. A retryAfter of 0 seconds is left out.
+func answer(code int, contentType string, body []byte, retryAfter int) Fault {
 	return func(x *Exchange) {
-		text := "Too many requests, please try again later.\n"
-		x.answerWith(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte(text), seconds)
+		x.annotate("answered in place of the API server")
+		x.proxy.note(func() { x.Call.Code = code })
+		if retryAfter > 0 {
+			x.writer.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		}
+		x.writer.Header().Set("Content-Type", contentType)
+		x.writer.WriteHeader(code)
+		_, _ = x.writer.Write(body)
 	}
 }

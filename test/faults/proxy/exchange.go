@@ -9,13 +9,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"path"
 	"slices"
-	"strconv"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,22 +26,10 @@ type Exchange struct {
 	proxy   *Proxy
 	writer  http.ResponseWriter
 	request *http.Request
-	body    []byte
 	// response is the API server's answer, with the body that has been read. It is nil
 	// without an answer.
 	response *http.Response
 	answered []byte
-}
-
-func (p *Proxy) newExchange(call *Call, w http.ResponseWriter, r *http.Request) (*Exchange, error) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return nil, err
-	}
-	if call.IsWrite() {
-		call.Body = body
-	}
-	return &Exchange{Call: call, proxy: p, writer: w, request: r, body: body}, nil
 }
 
 // send sends the request to the API server. A proxy that is confined to a namespace
@@ -55,7 +41,7 @@ func (x *Exchange) send(ctx context.Context) (*http.Response, error) {
 	if call := x.Call; x.proxy.namespace != "" && call.Namespace == "" && isFooOrDeployment(call.Resource) {
 		out.URL.Path = path.Join("/apis", call.APIGroup, call.APIVersion, "namespaces", x.proxy.namespace, call.Resource)
 	}
-	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.Call.Body)), int64(len(x.Call.Body))
 	out.Header.Del("Connection")
 	out.Header.Del("Authorization")
 	out.Header.Del("Accept-Encoding")
@@ -85,7 +71,7 @@ func (x *Exchange) forward() {
 		x.Call.Code = response.StatusCode
 		if x.Call.IsWrite() {
 			x.Call.Answer = body
-			x.Call.Unchanged = x.Call.Method == http.MethodPut && versionOf(body) == versionOf(x.body)
+			x.Call.Unchanged = x.Call.Method == http.MethodPut && versionOf(body) == versionOf(x.Call.Body)
 		}
 	})
 }
@@ -119,34 +105,6 @@ func (x *Exchange) begin(response *http.Response) {
 // cut closes the connection without an answer.
 func (x *Exchange) cut() { panic(http.ErrAbortHandler) }
 
-// answer answers with a Status in place of the API server. A retryAfter of 0 seconds is left
-// out.
-func (x *Exchange) answer(code int, reason metav1.StatusReason, message string, retryAfter int) {
-	status := metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message,
-	}
-	if retryAfter > 0 {
-		status.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(retryAfter)}
-	}
-	body, err := json.Marshal(status)
-	if err != nil {
-		panic(fmt.Sprintf("encoding a Status: %v", err))
-	}
-	x.answerWith(code, "application/json", body, retryAfter)
-}
-
-func (x *Exchange) answerWith(code int, contentType string, body []byte, retryAfter int) {
-	x.annotate(fmt.Sprintf("answered %d in place of the API server", code))
-	x.proxy.note(func() { x.Call.Code = code })
-	if retryAfter > 0 {
-		x.writer.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-	}
-	x.writer.Header().Set("Content-Type", contentType)
-	x.writer.WriteHeader(code)
-	_, _ = x.writer.Write(body)
-}
-
 // annotate appends to the description of the call's fault.
 func (x *Exchange) annotate(what string) {
 	x.proxy.note(func() {
@@ -162,7 +120,8 @@ type Event struct {
 	Resource string
 	Type     string
 	Name     string
-	raw      []byte
+	// Raw is the event as the API server sent it.
+	Raw []byte
 }
 
 func newEvent(resource string, raw []byte) Event {
@@ -172,45 +131,32 @@ func newEvent(resource string, raw []byte) Event {
 	}
 	// An event that can't be parsed is forwarded unchanged.
 	_ = json.Unmarshal(raw, &read)
-	return Event{Resource: resource, Type: read.Type, Name: read.Object.Metadata.Name, raw: raw}
+	return Event{Resource: resource, Type: read.Type, Name: read.Object.Metadata.Name, Raw: raw}
 }
 
-// watches holds the open watches and the faults that apply to their events.
-type watches struct {
-	mu   sync.Mutex
-	open map[*Exchange]context.CancelFunc
-	// edit returns how often each event is sent, and may wait before.
-	edit func(context.Context, Event) (times int)
-	// seen holds the events of each resource's latest watch, as they came.
-	seen map[string][][]byte
-	// replays are sent to the next watch of a resource in place of live events.
-	replays map[string]*replay
-}
+// Times returns the event a number of times, for an edit.
+func (e Event) Times(number int) [][]byte { return slices.Repeat([][]byte{e.Raw}, number) }
 
-type replay struct {
-	events [][]byte
-	until  <-chan struct{}
-}
-
-func newWatches() *watches {
-	return &watches{
-		open: map[*Exchange]context.CancelFunc{}, seen: map[string][][]byte{}, replays: map[string]*replay{},
-	}
+// EditEvents sets a function that returns what is sent in place of each event. It may wait
+// before. Nil removes it.
+func (p *Proxy) EditEvents(edit func(context.Context, Event) (sent [][]byte)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.edit = edit
 }
 
 // HoldEvents holds back the events of a resource's watches, including new ones, until
 // release is called.
 func (p *Proxy) HoldEvents(resource string) (release func()) {
 	released := make(chan struct{})
-	p.EditEvents(func(ctx context.Context, event Event) int {
+	p.EditEvents(func(ctx context.Context, event Event) [][]byte {
 		if event.Resource == resource {
 			select {
 			case <-released:
 			case <-ctx.Done():
-				return 0
 			}
 		}
-		return 1
+		return event.Times(1)
 	})
 	return sync.OnceFunc(func() {
 		close(released)
@@ -221,81 +167,21 @@ func (p *Proxy) HoldEvents(resource string) (release func()) {
 // EndWatches ends the open watches of a resource, as an API server does after a while. An
 // empty resource means all.
 func (p *Proxy) EndWatches(resource string) {
-	p.watches.mu.Lock()
-	defer p.watches.mu.Unlock()
-	for x, end := range p.watches.open {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for x, end := range p.watches {
 		if resource == "" || x.Call.Resource == resource {
 			end()
 		}
 	}
 }
 
-// EditEvents sets a function that returns how often each event is sent, 0 to drop it. It may
-// wait before. Nil removes it.
-func (p *Proxy) EditEvents(edit func(context.Context, Event) (times int)) {
-	p.watches.mu.Lock()
-	defer p.watches.mu.Unlock()
-	p.watches.edit = edit
-}
-
-// ReplayTo makes the next watch of a resource behave like one of a stale API server: the
-// client gets the events that the latest watch got until now, then nothing until the
-// channel is closed, when the watch ends.
-func (p *Proxy) ReplayTo(resource string, until <-chan struct{}) {
-	w := p.watches
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.replays[resource] = &replay{slices.Clone(w.seen[resource]), until}
-}
-
-// add registers a watch, and returns the replay for its resource, or nil.
-func (w *watches) add(x *Exchange, end context.CancelFunc) *replay {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open[x] = end
-	resource := x.Call.Resource
-	again := w.replays[resource]
-	delete(w.replays, resource)
-	if again == nil {
-		w.seen[resource] = nil
-	}
-	return again
-}
-
-func (w *watches) remove(x *Exchange) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open[x]()
-	delete(w.open, x)
-}
-
-// times returns how often to send an event. It may wait.
-func (w *watches) times(ctx context.Context, event Event) int {
-	w.mu.Lock()
-	edit := w.edit
-	w.mu.Unlock()
-	times := 1
-	if edit != nil {
-		times = edit(ctx, event)
-	}
-	if ctx.Err() != nil {
-		return 0
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seen[event.Resource] = append(w.seen[event.Resource], event.raw)
-	return times
-}
-
 // stream forwards a watch, event by event.
 func (x *Exchange) stream() {
 	ctx, end := context.WithCancel(x.request.Context())
-	again := x.proxy.watches.add(x, end)
-	defer x.proxy.watches.remove(x)
-	if again != nil {
-		x.replay(ctx, again)
-		return
-	}
+	defer end()
+	x.proxy.note(func() { x.proxy.watches[x] = end })
+	defer x.proxy.note(func() { delete(x.proxy.watches, x) })
 	response, err := x.send(ctx)
 	if err != nil {
 		x.cut()
@@ -305,34 +191,30 @@ func (x *Exchange) stream() {
 	x.begin(response)
 	x.flush()
 	events := json.NewDecoder(response.Body)
-	for ctx.Err() == nil {
+	for {
 		var raw json.RawMessage
 		if events.Decode(&raw) != nil {
 			return
 		}
-		for range x.proxy.watches.times(ctx, newEvent(x.Call.Resource, raw)) {
-			x.write(raw)
+		for _, sent := range x.edited(ctx, newEvent(x.Call.Resource, raw)) {
+			if ctx.Err() != nil {
+				return
+			}
+			_, _ = x.writer.Write(append(slices.Clip(sent), '\n'))
+			x.flush()
 		}
 	}
 }
 
-func (x *Exchange) replay(ctx context.Context, again *replay) {
-	x.annotate("replayed by a stale API server")
-	x.proxy.note(func() { x.Call.Code = http.StatusOK })
-	x.writer.Header().Set("Content-Type", "application/json")
-	for _, raw := range again.events {
-		x.write(raw)
+// edited returns what is sent in place of an event.
+func (x *Exchange) edited(ctx context.Context, event Event) [][]byte {
+	x.proxy.mu.Lock()
+	edit := x.proxy.edit
+	x.proxy.mu.Unlock()
+	if edit == nil {
+		return event.Times(1)
 	}
-	x.flush()
-	select {
-	case <-again.until:
-	case <-ctx.Done():
-	}
-}
-
-func (x *Exchange) write(raw []byte) {
-	_, _ = x.writer.Write(append(slices.Clip(raw), '\n'))
-	x.flush()
+	return edit(ctx, event)
 }
 
 func (x *Exchange) flush() { _ = http.NewResponseController(x.writer).Flush() }

@@ -35,7 +35,6 @@ type Proxy struct {
 	target    *url.URL
 	transport http.RoundTripper
 	namespace string
-	watches   *watches
 
 	// life ends when the proxy is closed, and cancels what is still to be forwarded.
 	life context.Context //nolint:containedctx // the lifetime of a server
@@ -46,6 +45,9 @@ type Proxy struct {
 	rules   []*rule
 	calls   []*Call
 	changed chan struct{}
+	// watches are the open watches, with what ends them, and edit is applied to their events.
+	watches map[*Exchange]context.CancelFunc
+	edit    func(context.Context, Event) [][]byte
 }
 
 // rule is a fault for the requests for which is returns true.
@@ -69,13 +71,14 @@ func New(config *rest.Config, namespace string, http2 bool) (*Proxy, error) {
 	}
 	p := &Proxy{
 		target: target, transport: transport, namespace: namespace,
-		watches: newWatches(), changed: make(chan struct{}),
+		watches: map[*Exchange]context.CancelFunc{}, changed: make(chan struct{}),
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	// With TLS, because client-go sends no credentials without it.
 	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
 	p.server.Config.ErrorLog = log.New(io.Discard, "", 0) // the errors are of connections that were cut
 	p.accepted = &connections{Listener: p.server.Listener}
+	p.accepted.dead.Store(new(atomic.Bool))
 	p.server.Listener, p.server.EnableHTTP2 = p.accepted, http2
 	p.server.StartTLS()
 	p.URL = p.server.URL
@@ -169,37 +172,30 @@ func (p *Proxy) admit(call *Call) Fault {
 
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	call := newCall(r)
-	x, err := p.newExchange(call, w, r)
-	if err != nil {
+	var err error
+	if call.Body, err = io.ReadAll(r.Body); err != nil {
 		panic(http.ErrAbortHandler) // the client has disconnected
 	}
-	p.admit(call)(x)
+	p.admit(call)(&Exchange{Call: call, proxy: p, writer: w, request: r})
 }
 
 // connections accepts the connections of the controller. They can go dead: what is sent over
 // them is lost, and neither side is notified.
 type connections struct {
 	net.Listener
-	mu   sync.Mutex
-	open []*connection
+	// dead is for the connections that are accepted from now on.
+	dead atomic.Pointer[atomic.Bool]
 }
 
 type connection struct {
 	net.Conn
-	dead atomic.Bool
+	dead *atomic.Bool
 }
 
 // Accept returns the next connection, which Silence can make go dead.
 func (c *connections) Accept() (net.Conn, error) {
 	accepted, err := c.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	one := &connection{Conn: accepted}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open = append(c.open, one)
-	return one, nil
+	return &connection{accepted, c.dead.Load()}, err
 }
 
 // Read discards what it reads from a dead connection.
@@ -220,11 +216,4 @@ func (c *connection) Write(content []byte) (int, error) {
 }
 
 // Silence makes all open connections go dead. New ones work.
-func (p *Proxy) Silence() {
-	p.accepted.mu.Lock()
-	defer p.accepted.mu.Unlock()
-	for _, one := range p.accepted.open {
-		one.dead.Store(true)
-	}
-	p.accepted.open = nil
-}
+func (p *Proxy) Silence() { p.accepted.dead.Swap(new(atomic.Bool)).Store(true) }

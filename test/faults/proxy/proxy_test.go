@@ -6,8 +6,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -68,10 +66,7 @@ func newPair(t *testing.T, namespace string) (*server, *Proxy, *http.Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(p.Certificate())
-	trusting := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	return s, p, &http.Client{Transport: &http.Transport{TLSClientConfig: trusting}}
+	return s, p, p.server.Client()
 }
 
 // send sends a request. It returns the status code, or 0 without an answer, and the
@@ -114,11 +109,11 @@ func TestFaults(t *testing.T) {
 	}{
 		"none":                 {fault: Forward, code: http.StatusOK, done: true},
 		"cut":                  {fault: Cut},
-		"reply lost":           {fault: LoseReply, done: true},
+		"reply lost":           {fault: Done(Cut), done: true},
 		"held, then cut":       {fault: Hold(released, Cut)},
 		"delayed":              {fault: Delay(time.Millisecond), code: http.StatusOK, done: true},
-		"crash before":         {fault: Before("crash", func() {})},
-		"crash after":          {fault: After("crash", func() {}), done: true},
+		"crash before":         {fault: Crash(func() {})},
+		"crash after":          {fault: Done(Crash(func() {})), done: true},
 		"conflict":             {fault: Refuse(http.StatusConflict), code: http.StatusConflict, body: `"reason":"Conflict"`},
 		"unauthorized":         {fault: Refuse(http.StatusUnauthorized), code: http.StatusUnauthorized, body: `"reason":"Unauthorized"`},
 		"expired":              {fault: Refuse(http.StatusGone), code: http.StatusGone, body: `"reason":"Expired"`},
@@ -176,21 +171,14 @@ func TestConfinedToOneNamespace(t *testing.T) {
 // watched opens a watch, and returns a function that returns the name in its next event.
 func watched(t *testing.T, p *Proxy, client *http.Client) func() string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments+"?watch=true", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
+	response, err := client.Get(p.URL + deployments + "?watch=true")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { response.Body.Close() })
 	events := json.NewDecoder(response.Body)
 	return func() string {
-		var event struct {
-			Type   string
-			Object metav1.PartialObjectMetadata
-		}
+		var event struct{ Object metav1.PartialObjectMetadata }
 		if err := events.Decode(&event); err != nil {
 			return "end"
 		}
@@ -204,8 +192,8 @@ func event(kind, name string) string {
 
 func TestEditEvents(t *testing.T) {
 	s, p, client := newPair(t, "")
-	p.EditEvents(func(_ context.Context, e Event) int {
-		return map[string]int{"DELETED": 0, "MODIFIED": 2}[e.Type]
+	p.EditEvents(func(_ context.Context, e Event) [][]byte {
+		return e.Times(map[string]int{"DELETED": 0, "MODIFIED": 2}[e.Type])
 	})
 	next := watched(t, p, client)
 	s.events <- event("DELETED", "dropped")
@@ -238,26 +226,6 @@ func TestHoldEventsAndEndWatches(t *testing.T) {
 	p.EndWatches("deployments")
 	if name := next(); name != "end" {
 		t.Errorf("the client got %s from a watch that has ended", name)
-	}
-}
-
-func TestReplayTo(t *testing.T) {
-	s, p, client := newPair(t, "")
-	next := watched(t, p, client)
-	s.events <- event("ADDED", "old")
-	next()
-	until := make(chan struct{})
-	p.ReplayTo("deployments", until)
-	s.events <- event("ADDED", "new")
-	next()
-
-	again := watched(t, p, client)
-	if name := again(); name != "old" {
-		t.Errorf("the client got %s, want old", name)
-	}
-	close(until)
-	if name := again(); name != "end" {
-		t.Errorf("the client got %s, want the end", name)
 	}
 }
 
