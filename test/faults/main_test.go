@@ -57,7 +57,7 @@ type testRun struct {
 	// seed determines the selection.
 	seed uint64
 	rows []*scenario
-	// mu guards the results of all rows.
+	// mu guards the results of all rows, and what the subjects can.
 	mu sync.Mutex
 }
 

@@ -178,7 +178,7 @@ func (tr *trial) checkStatus(foo *samplev1alpha1.Foo, d *appsv1.Deployment) erro
 
 // checkReady compares the condition Ready, if the subject reports conditions.
 func (tr *trial) checkReady(foo *samplev1alpha1.Foo, status metav1.ConditionStatus, reason string) error {
-	if !tr.subject.conditions {
+	if tr.subject.isUpstream {
 		return nil
 	}
 	if foo.Status.ObservedGeneration != foo.Generation {
@@ -197,7 +197,7 @@ const maxMessage = 1024
 // checkMessage returns an error if the message of a Foo's condition does not start with some
 // words, lacks others, or is too long.
 func (tr *trial) checkMessage(ctx context.Context, foo, beginning string, words ...string) error {
-	if !tr.subject.conditions {
+	if tr.subject.isUpstream {
 		return nil
 	}
 	found, err := tr.foos().Get(ctx, foo, metav1.GetOptions{})
@@ -231,7 +231,7 @@ const soon = 15 * time.Second
 // awaitReported waits until a Foo is as it should be and its condition contains some
 // words, whatever the state of others.
 func (tr *trial) awaitReported(foo string, words ...string) {
-	if !tr.subject.conditions {
+	if tr.subject.isUpstream {
 		return
 	}
 	tr.must(testcluster.Await(tr.ctx, soon, "Foo "+foo+" reports it", func(ctx context.Context) error {
@@ -275,7 +275,7 @@ func (tr *trial) isIgnored(call *proxy.Call) bool {
 	if call.Resource == "leases" {
 		return true
 	}
-	return tr.subject.resyncs && (call.Resource == "events" || call.Subresource == "status" && call.Unchanged)
+	return tr.subject.isUpstream && (call.Resource == "events" || call.Subresource == "status" && call.Unchanged)
 }
 
 // checkProtected returns an error if a protected object has changed.
@@ -330,7 +330,7 @@ func (tr *trial) protectAnnotations(deployment string, annotations map[string]st
 // second oracle. It watches the API server directly, not through the proxy. Only subjects
 // that report conditions have a recording.
 func (tr *trial) startRecording() (err error) {
-	if tr.subject.conditions {
+	if !tr.subject.isUpstream {
 		tr.recording, err = oracle.Record(tr.ctx, tr.cluster.kube, tr.cluster.foos, tr.ns)
 	}
 	return err
@@ -351,14 +351,7 @@ func (tr *trial) endRecording() {
 	for _, sentence := range sentences {
 		tr.falsehoods = append(tr.falsehoods, errors.New(sentence))
 	}
-	tr.stopRecording()
-}
-
-// stopRecording ends the recording without checking it.
-func (tr *trial) stopRecording() {
-	if tr.recording != nil {
-		tr.recording.Stop()
-	}
+	tr.recording.Stop()
 	tr.recording = nil
 }
 
@@ -370,17 +363,10 @@ func (tr *trial) withoutRecording(do func()) {
 	tr.must(tr.startRecording())
 }
 
-// falseStatuses ends the recording, and returns the statuses in all recordings that were
-// false.
-func (tr *trial) falseStatuses() error {
-	tr.endRecording()
-	return errors.Join(tr.falsehoods...)
-}
-
 // mustServe fails if a Foo that had been ready had no Deployment with available Pods at some
 // time.
 func (tr *trial) mustServe() {
-	if !tr.subject.conditions {
+	if tr.subject.isUpstream {
 		return
 	}
 	interruptions, err := tr.recording.Interruptions(tr.ctx, func(child footest.Object) bool {

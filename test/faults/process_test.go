@@ -108,33 +108,28 @@ type subject struct {
 	version string
 	// flags are passed in addition to -kubeconfig.
 	flags []string
-	// namespaced programs take -namespace. The proxy confines the others to a namespace.
-	namespaced bool
-	// conditions is true if the program reports conditions and observedGeneration, which
-	// the oracle then checks.
-	conditions bool
-	// resyncs is true if the program writes a status and an Event for each Foo at each
-	// resync, by design. One row checks for that; the others ignore it, so that each row
-	// finds a problem of its own.
-	resyncs bool
+	// isUpstream is true for upstream's controller. It takes no -namespace, so the proxy confines
+	// it to one. It has no conditions and no observedGeneration, which the oracle checks of ours.
+	// At each resync it writes a status and an Event for each Foo, by design: one row checks for
+	// that, and the others ignore it, so that each finds a problem of its own.
+	isUpstream bool
 	// writes is how many writes each workload makes without a fault: 0 if it fails. One that
 	// was not run, because of -run, is missing.
-	mu     sync.Mutex
 	writes map[string]int
 }
 
 // can reports whether the controller passes a workload without a fault, and makes as many
 // writes then.
 func (s *subject) can(workload string, writes int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	run.mu.Lock()
+	defer run.mu.Unlock()
 	found, known := s.writes[workload]
 	return !known || found >= max(writes, 1)
 }
 
 func (s *subject) setWrites(workload string, writes int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	run.mu.Lock()
+	defer run.mu.Unlock()
 	s.writes[workload] = writes
 }
 
@@ -146,10 +141,7 @@ func buildOurs(ctx context.Context, output string, flags ...string) (*subject, e
 	if err := testcluster.Build(ctx, moduleRoot, output, ".", flags...); err != nil {
 		return nil, err
 	}
-	return &subject{
-		name: "ours", path: output, flags: []string{"-resync=0", "-v=2"},
-		namespaced: true, conditions: true, writes: map[string]int{},
-	}, nil
+	return &subject{name: "ours", path: output, flags: []string{"-resync=0", "-v=2"}, writes: map[string]int{}}, nil
 }
 
 // buildUpstream builds kubernetes/sample-controller in the version that test/thirdparty
@@ -168,7 +160,7 @@ func buildUpstream(ctx context.Context, folder string) (*subject, error) {
 	}
 	return &subject{
 		name: "upstream", path: output, version: strings.TrimSpace(string(version)),
-		resyncs: true, writes: map[string]int{"adopt": 0},
+		isUpstream: true, writes: map[string]int{"adopt": 0},
 	}, nil
 }
 

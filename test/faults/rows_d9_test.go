@@ -94,7 +94,7 @@ func (tr *trial) startWithRole() (*rbacv1.Role, *replica) {
 	const name = "controller"
 	var rules []rbacv1.PolicyRule
 	roles := []string{shipped}
-	if tr.subject == run.upstream {
+	if tr.subject.isUpstream {
 		roles = append(roles, upstreamAccount)
 	}
 	for _, from := range roles {

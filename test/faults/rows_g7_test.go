@@ -224,7 +224,7 @@ func (tr *trial) mustNotFight(r *replica, began time.Time) {
 
 // mustBeStalled fails unless a Foo reports that it needs somebody else, and in whose name.
 func (tr *trial) mustBeStalled(foo, manager string) {
-	if !tr.subject.conditions {
+	if tr.subject.isUpstream {
 		return
 	}
 	found := tr.foo(foo)

@@ -278,7 +278,7 @@ func crdMismatch(path string, inForce func(stored *samplev1alpha1.Foo, err error
 		tr.createFoo("b", "b", 1)
 		tr.awaitConverged("a", "b")
 		tr.quietFor(resyncs)
-		if tr.subject.conditions && !strings.Contains(r.log.String(), "CustomResourceDefinition") {
+		if !tr.subject.isUpstream && !strings.Contains(r.log.String(), "CustomResourceDefinition") {
 			tr.failf("its log does not mention the CustomResourceDefinition")
 		}
 		tr.phase = "with the shipped CRD again"

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -100,7 +101,6 @@ func (tr *trial) close() {
 		r.close()
 		r.proxy.Close()
 	}
-	tr.stopRecording()
 	var cancel context.CancelFunc
 	tr.ctx, cancel = context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
@@ -120,14 +120,14 @@ var errNotReached = errors.New("the write that was to fail was not made")
 
 // run acts, and then asks the oracle. It returns the first failure, and the false statuses.
 func (tr *trial) run(acts func(*trial)) error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var acting sync.WaitGroup
+	acting.Go(func() { // must ends its goroutine
 		acts(tr)
 		tr.stableAndQuiet()
-	}()
-	<-done
-	found := tr.falseStatuses()
+	})
+	acting.Wait()
+	tr.endRecording()
+	found := errors.Join(tr.falsehoods...)
 	if found != nil && errors.Is(tr.outcome.err, errNotReached) {
 		return found
 	}
@@ -181,10 +181,10 @@ func (tr *trial) startAs(account *rest.Config, flags ...string) *replica {
 
 // ownAccount is the shipped account, or that for upstream's controller.
 func (tr *trial) ownAccount() *rest.Config {
-	if tr.subject.namespaced {
-		return tr.cluster.account
+	if tr.subject.isUpstream {
+		return tr.cluster.exempt
 	}
-	return tr.cluster.exempt
+	return tr.cluster.account
 }
 
 // prepare prepares a controller without starting it.
@@ -193,7 +193,7 @@ func (tr *trial) prepare(account *rest.Config, flags ...string) *replica {
 	switch {
 	case tr.everywhere:
 		confine = ""
-	case tr.subject.namespaced:
+	case !tr.subject.isUpstream:
 		confine, args = "", append(slices.Clip(args), "-namespace="+tr.ns)
 	}
 	p, err := proxy.New(account, confine, tr.http2)
@@ -217,7 +217,7 @@ func (r *replica) writeKubeconfig(user clientcmdapi.AuthInfo) error {
 
 // flagsOfOurs returns flags that only our controller has.
 func (tr *trial) flagsOfOurs(flags ...string) []string {
-	if tr.subject == run.upstream {
+	if tr.subject.isUpstream {
 		return nil
 	}
 	return flags
@@ -226,7 +226,7 @@ func (tr *trial) flagsOfOurs(flags ...string) []string {
 // resyncFlags returns the flags for a controller that resyncs, and a time in which it
 // does so at least twice.
 func (tr *trial) resyncFlags() (flags []string, howLong time.Duration) {
-	if tr.subject.resyncs {
+	if tr.subject.isUpstream {
 		return nil, 65 * time.Second
 	}
 	return []string{"-resync=1s"}, 5 * time.Second
