@@ -5,6 +5,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -224,14 +225,16 @@ func (tr *trial) awaitReplicas(name string, want int32) {
 func (tr *trial) awaitGone(deployment string) {
 	tr.await("Deployment "+deployment+" is gone", func(ctx context.Context) error {
 		_, err := tr.deployments().Get(ctx, deployment, metav1.GetOptions{})
-		if err == nil {
-			return errors.New("it still exists, or exists again")
-		}
-		if !apierrors.IsNotFound(err) {
-			return err
-		}
-		return nil
+		return goneOr(err)
 	})
+}
+
+// goneOr returns nil if the answer to a read says that the object does not exist.
+func goneOr(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return cmp.Or(err, errors.New("it still exists, or exists again"))
 }
 
 // awaitConverged waits until some Foos are as they should be, whatever the state of

@@ -64,39 +64,33 @@ type testRun struct {
 var run testRun
 
 func TestMain(m *testing.M) {
-	err := flag.Set("test.parallel", parallel) // -parallel overrides it
-	flag.Parse()
-	if reason := skipReason(); reason != "" {
-		fmt.Println("faults: all tests skipped: " + reason)
-		return
-	}
-	code := 1
-	if err == nil {
-		code, err = runTests(m)
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "faults: %v\n", err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-func skipReason() string {
 	switch {
 	case os.Getenv("FAULTS") != "quick" && os.Getenv("FAULTS") != "all":
-		return "FAULTS is neither quick nor all; use make faults or make test-faults"
+		fmt.Println("faults: all tests skipped: FAULTS is neither quick nor all; use make faults or make test-faults")
 	case os.Getenv("KUBECONFIG") == "" || os.Getenv("DEVCLUSTER_BIN") == "":
-		return "KUBECONFIG or DEVCLUSTER_BIN is not set"
+		fmt.Println("faults: all tests skipped: KUBECONFIG or DEVCLUSTER_BIN is not set")
+	default:
+		code, err := runTests(m)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "faults: %v\n", err)
+			code = max(code, 1)
+		}
+		os.Exit(code)
 	}
-	return ""
 }
 
 func runTests(m *testing.M) (code int, err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	run.all, run.rows = os.Getenv("FAULTS") == "all", rows()
-	if run.seed, err = chooseSeed(os.Getenv("FAULTS_SEED")); err != nil {
+	if err := flag.Set("test.parallel", parallel); err != nil {
 		return 1, err
+	}
+	flag.Parse() // -parallel overrides it
+	run.all, run.rows, run.seed = os.Getenv("FAULTS") == "all", rows(), uint64(rand.Uint32())
+	if asked := os.Getenv("FAULTS_SEED"); asked != "" {
+		if run.seed, err = strconv.ParseUint(asked, 10, 64); err != nil {
+			return 1, fmt.Errorf("FAULTS_SEED: %w", err)
+		}
 	}
 	fmt.Printf("faults: seed %d\n", run.seed)
 	if run.folder, err = os.MkdirTemp("", "foo-faults-"); err != nil {
@@ -131,18 +125,6 @@ func buildSubjects(ctx context.Context, compare bool) error {
 		run.subjects = append(run.subjects, run.upstream)
 	}
 	return err
-}
-
-// chooseSeed returns the requested seed, or a random one.
-func chooseSeed(asked string) (uint64, error) {
-	if asked == "" {
-		return uint64(rand.Uint32()), nil
-	}
-	seed, err := strconv.ParseUint(asked, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("FAULTS_SEED: %w", err)
-	}
-	return seed, nil
 }
 
 // The shipped account and its roles, and another account with the same roles, which may also
