@@ -16,7 +16,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -53,7 +52,15 @@ func record(ctx context.Context, chosen string, suites []string, file string) (e
 	if err != nil {
 		return err
 	}
-	known, err := read(file)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	results, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer results.Close()
+	known, err := csv.NewReader(results).ReadAll()
 	if err != nil {
 		return err
 	}
@@ -65,7 +72,7 @@ func record(ctx context.Context, chosen string, suites []string, file string) (e
 	tried := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool { return !pattern.MatchString(m.Name) || m.IsOfDeletedFolder(tree) })
 	for i, m := range tried {
 		for _, suite := range suites {
-			if _, done := known[outcome{mutant: m.Name, suite: suite}]; done {
+			if slices.ContainsFunc(known, func(row []string) bool { return row[0] == m.Name && row[1] == suite }) {
 				continue
 			}
 			found, tryErr := try(ctx, tree, m, suite)
@@ -74,7 +81,9 @@ func record(ctx context.Context, chosen string, suites []string, file string) (e
 				break
 			}
 			fmt.Printf("%d of %d: %s: %s %s\n", i+1, len(tried), m.Name, suite, found)
-			if err := found.append(file); err != nil {
+			rows := csv.NewWriter(results)
+			row := []string{m.Name, suite, strconv.FormatBool(found.by != ""), found.took.String(), found.by}
+			if err := rows.WriteAll([][]string{row}); err != nil {
 				return err
 			}
 		}
@@ -111,17 +120,14 @@ func git(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// outcome says whether a suite noticed a mutant. Those of two runs are equal without the
-// fields after the suite.
+// outcome says how long a suite ran on a mutant, and by what it noticed it, if it did.
 type outcome struct {
-	mutant, suite string
-	noticed       bool
-	by            string
-	took          time.Duration
+	by   string
+	took time.Duration
 }
 
 func (o outcome) String() string {
-	if !o.noticed {
+	if o.by == "" {
 		return fmt.Sprintf("did not notice it in %s", o.took)
 	}
 	return fmt.Sprintf("noticed it after %s: %s", o.took, o.by)
@@ -149,8 +155,13 @@ func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outc
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
-	output, wait, err := start(bounded, tree, suite)
+	command := inGroup(bounded, tree, suite)
+	output, err := command.StdoutPipe()
 	if err != nil {
+		return outcome{}, err
+	}
+	command.Stderr = command.Stdout
+	if err := command.Start(); err != nil {
 		return outcome{}, err
 	}
 	by, all := "", strings.Builder{}
@@ -160,68 +171,26 @@ func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outc
 			by = cmp.Or(found[1:]...)
 		}
 		if strings.Contains(lines.Text(), "[build failed]") {
-			return outcome{}, fmt.Errorf("the mutant %q can't be built:\n%s", m.Name, all.String())
+			cancel()
+			return outcome{}, errors.Join(fmt.Errorf("the mutant %q can't be built:\n%s", m.Name, all.String()), command.Wait())
 		}
 	}
 	if by != "" {
 		cancel() // what follows does not change that
 	}
-	if err = wait(); by == "" && ctx.Err() == nil && err != nil {
+	go func() { _, _ = io.Copy(io.Discard, output) }() // Wait closes it
+	if err = command.Wait(); by == "" && ctx.Err() == nil && err != nil {
 		by = err.Error() // it hangs, or could not say what failed
 	}
-	return outcome{m.Name, suite, by != "", by, time.Since(began).Round(time.Second)}, ctx.Err()
+	return outcome{by, time.Since(began).Round(time.Second)}, ctx.Err()
 }
 
-// start starts a suite with its children in a process group, which ends with ctx.
-func start(ctx context.Context, tree, suite string) (output io.Reader, wait func() error, err error) {
+// inGroup returns a suite, which runs with its children in a process group that ends with ctx.
+func inGroup(ctx context.Context, tree, suite string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "make", suite, "FAULTS_SEED=1")
 	command.Dir = tree
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	command.WaitDelay = 20 * time.Second
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	command.Stdout, command.Stderr = write, write
-	err = command.Start()
-	write.Close()
-	return read, func() error {
-		defer read.Close()
-		go func() { _, _ = io.Copy(io.Discard, read) }()
-		return command.Wait()
-	}, err
-}
-
-func (o outcome) append(file string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w := csv.NewWriter(f)
-	err = w.Write([]string{o.mutant, o.suite, strconv.FormatBool(o.noticed), o.took.String(), o.by})
-	w.Flush()
-	return errors.Join(err, w.Error())
-}
-
-// read returns what a file of results has already.
-func read(file string) (map[outcome]bool, error) {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	known := map[outcome]bool{}
-	for _, row := range rows {
-		known[outcome{mutant: row[0], suite: row[1]}] = true
-	}
-	return known, err
+	return command
 }
