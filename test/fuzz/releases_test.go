@@ -80,7 +80,7 @@ func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
 func failuresOn(t *testing.T, minor uint) []string {
 	t.Helper()
 	known := environment.MustBaseEnvSet(version.MajorMinor(1, minor-1))
-	rules, failures := compileSchema(t, known, newServer(t).schema, "", true)
+	rules, failures := compileSchema(t, known, newServer(t).schema)
 	if rules == 0 {
 		t.Fatal("The CRD has no rules")
 	}
@@ -97,27 +97,21 @@ func failuresOn(t *testing.T, minor uint) []string {
 
 // compileSchema compiles the rules of a schema and of its subschemas, and returns their
 // number and the errors.
-func compileSchema(t *testing.T, known *environment.EnvSet, schema *structuralschema.Structural, path string, root bool) (rules int, failures []string) {
+func compileSchema(t *testing.T, known *environment.EnvSet, root *structuralschema.Structural) (rules int, failures []string) {
 	t.Helper()
-	results, err := schemacel.Compile(schema, model.SchemaDeclType(schema, root), celconfig.PerCallLimit, known, schemacel.NewExpressionsEnvLoader())
-	must(t, err)
-	for i, result := range results {
-		if result.Error != nil {
-			failures = append(failures, fmt.Sprintf("rule %d of the CRD's %s: %v", i, path, result.Error))
+	visitor := structuralschema.Visitor{Structural: func(schema *structuralschema.Structural) bool {
+		declared := model.SchemaDeclType(schema, schema == root)
+		results, err := schemacel.Compile(schema, declared, celconfig.PerCallLimit, known, schemacel.NewExpressionsEnvLoader())
+		must(t, err)
+		for i, result := range results {
+			if result.Error != nil {
+				failures = append(failures, fmt.Sprintf("the CRD's rule %q: %v", schema.XValidations[i].Rule, result.Error))
+			}
 		}
-	}
-	rules = len(results)
-	within := func(name string, inner *structuralschema.Structural) {
-		more, failed := compileSchema(t, known, inner, path+"."+name, false)
-		rules, failures = rules+more, append(failures, failed...)
-	}
-	for name := range schema.Properties {
-		inner := schema.Properties[name]
-		within(name, &inner)
-	}
-	if schema.Items != nil {
-		within("items", schema.Items)
-	}
+		rules += len(results)
+		return false
+	}}
+	visitor.Visit(root)
 	return rules, failures
 }
 
