@@ -15,29 +15,29 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-func rowsA() []scenario {
-	return []scenario{
-		{row: "A1", title: "crash before and after each write", quick: 10, cases: eachWrite(
-			breakage{"crash before", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Crash(r.crash) }},
-			breakage{"crash after", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Done(proxy.Crash(r.crash)) }})},
-		{row: "A2", title: "a write is done, and its reply is lost", quick: 6, cases: eachWrite(always("reply lost", proxy.Done(proxy.Cut)))},
-		{row: "A3", title: "a write is cut off, and arrives after it has been repeated", quick: 6, cases: eachWrite(
-			breakage{"delayed", func(_ *replica, recovered <-chan struct{}) proxy.Fault {
-				return proxy.CutAndLater(recovered)
-			}})},
-		{row: "A4", title: "SIGTERM while a write is under way: the write is finished, unless a second signal follows",
-			quick: 2, cases: []trialCase{
-				{name: "a create under way", run: stopped(syscall.SIGTERM, false)},
-				{name: "a second signal", run: stopped(syscall.SIGINT, true)},
-			},
-			why: "Run returns without waiting for its workers, and the process exits while the request is under way"},
-		{row: "A5", title: "the caches fill late after a start, and the controller is killed meanwhile: nothing is written before they are full",
-			quick: 2, cases: []trialCase{
-				{name: "the foos are late", run: lateCache("foos")},
-				{name: "the deployments are late", run: lateCache("deployments")},
-			}},
-		{row: "A6", title: "the process is frozen while objects change", quick: 1, cases: one("for a while", frozen)},
-	}
+var rowsA = []scenario{
+	{row: "A1", title: "crash before and after each write", quick: 10, cases: eachWrite(
+		breakage{"crash before", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Crash(r.crash) }},
+		breakage{"crash after", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Done(proxy.Crash(r.crash)) }},
+	)},
+	{row: "A2", title: "a write is done, and its reply is lost",
+		quick: 6, cases: eachWrite(always("reply lost", proxy.Done(proxy.Cut)))},
+	{row: "A3", title: "a write is cut off, and arrives after it has been repeated", quick: 6, cases: eachWrite(
+		breakage{"delayed", func(_ *replica, recovered <-chan struct{}) proxy.Fault {
+			return proxy.CutAndLater(recovered)
+		}})},
+	{row: "A4", title: "SIGTERM while a write is under way: the write is finished, unless a second signal follows",
+		quick: 2, cases: []trialCase{
+			{name: "a create under way", run: stopped(syscall.SIGTERM, false)},
+			{name: "a second signal", run: stopped(syscall.SIGINT, true)},
+		},
+		why: "Run returns without waiting for its workers, and the process exits while the request is under way"},
+	{row: "A5", title: "the caches fill late after a start, and the controller is killed meanwhile: nothing is written before they are full",
+		quick: 2, cases: []trialCase{
+			{name: "the foos are late", run: lateCache("foos")},
+			{name: "the deployments are late", run: lateCache("deployments")},
+		}},
+	{row: "A6", title: "the process is frozen while objects change", quick: 1, cases: one("for a while", frozen)},
 }
 
 // A4.
@@ -92,67 +92,105 @@ func frozen(tr *trial) {
 	r.signal(syscall.SIGCONT)
 }
 
-func rowsB() []scenario {
-	return []scenario{
-		{row: "B1", title: "the cache lacks the controller's own create: there is no second create",
-			quick: 1, cases: one("own create unseen", ownCreateUnseen)},
-		{row: "B2", title: "the Foo in the cache is older than the one that was reconciled: its spec does not overwrite the newer one",
-			quick: 1, cases: one("beside one that is up to date", staleFoo),
-			why: "it sends an Update without a resourceVersion and does not read the Foo again: the last writer wins, however stale its cache"},
-		{row: "B3", title: "the Deployment of a deleted Foo of the same name has not been garbage collected yet",
-			// The API server does not serve this version, so the garbage collector ignores the owner.
-			quick: 1, cases: one("of the same name", foreignOwner("samplecontroller.k8s.io/v1beta1"))},
-		{row: "B4", title: "a Foo is deleted and created again while no garbage collector runs",
-			breaksPlane: true, cases: one("controller manager killed", withoutGarbageCollector)},
-		{row: "B5", title: "restart with a stale API server: nothing is updated or deleted because of what it says",
-			quick: 2, why: "as B2", cases: []trialCase{
-				{name: "scaled since", run: staleServer(func(tr *trial) { tr.scaleFoo("a", 3) })},
-				{name: "renamed since", run: staleServer(func(tr *trial) { tr.renameDeployment("a", "two") }), needs: "rename"},
-			}},
-		{row: "B6", title: "a DELETED event is lost, and a relist follows", quick: 1, cases: one("the Deployment's", missedDelete)},
-		{row: "B7", title: "each watch ends with 410 Gone", quick: 2, cases: eachWorkload(expiredWatches)},
-		{row: "B8", title: "a connection and its watches go dead without notice",
-			quick: 1, cases: one("silent", deadConnection)},
-		{row: "B9", title: "each event is sent twice", quick: 2, cases: throughout(func(r *replica) {
-			r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte { return e.Times(2) })
+var rowsB = []scenario{
+	{row: "B1", title: "the cache lacks the controller's own create: there is no second create",
+		quick: 1, cases: one("own create unseen", func(tr *trial) {
+			r := tr.start()
+			tr.settledFoo("other", "other", 1)
+			release := r.proxy.HoldEvents("deployments")
+			defer release()
+			tr.createFoo("a", "a", 1)
+			tr.awaitCalls(r, 2, isCreate, succeeded)
+			tr.scaleFoo("a", 3)
+			tr.pause(quiet)
+			release()
+			tr.stableAndQuiet()
+			if creates := r.made(isCreate, succeeded); len(creates) != 2 {
+				tr.failf("for two Foos %d Deployments were created", len(creates))
+			}
 		})},
-		{row: "B10", title: "the Deployment is renamed and back before the controller sees it",
-			quick: 1, cases: []trialCase{{name: "unseen", run: renamedAndBack, needs: "rename"}}},
-	}
-}
-
-// B1.
-func ownCreateUnseen(tr *trial) {
-	r := tr.start()
-	tr.settledFoo("other", "other", 1)
-	release := r.proxy.HoldEvents("deployments")
-	defer release()
-	tr.createFoo("a", "a", 1)
-	tr.awaitCalls(r, 2, isCreate, succeeded)
-	tr.scaleFoo("a", 3)
-	tr.pause(quiet)
-	release()
-	tr.stableAndQuiet()
-	if creates := r.made(isCreate, succeeded); len(creates) != 2 {
-		tr.failf("for two Foos %d Deployments were created", len(creates))
-	}
-}
-
-// B2: another controller has reconciled the newer Foo.
-func staleFoo(tr *trial) {
-	stale := tr.start()
-	tr.startWithFoo("a", 2)
-	release := stale.proxy.HoldEvents("foos")
-	defer release()
-	before := len(stale.made(isUpdate, succeeded))
-	tr.scaleFoo("a", 4)
-	tr.awaitReplicas("a", 4)
-	tr.annotate("a", "seen")
-	tr.pause(quiet)
-	if len(stale.made(isUpdate, succeeded)) > before {
-		tr.failf("a controller that has not seen the Foo's new replicas wrote the old ones over them")
-	}
-	release()
+	{row: "B2", title: "the Foo in the cache is older than the one that was reconciled: its spec does not overwrite the newer one",
+		quick: 1, cases: one("beside one that is up to date", func(tr *trial) {
+			// Another controller has reconciled the newer Foo.
+			stale := tr.start()
+			tr.startWithFoo("a", 2)
+			release := stale.proxy.HoldEvents("foos")
+			defer release()
+			before := len(stale.made(isUpdate, succeeded))
+			tr.scaleFoo("a", 4)
+			tr.awaitReplicas("a", 4)
+			tr.annotate("a", "seen")
+			tr.pause(quiet)
+			if len(stale.made(isUpdate, succeeded)) > before {
+				tr.failf("a controller that has not seen the Foo's new replicas wrote the old ones over them")
+			}
+			release()
+		}),
+		why: "it sends an Update without a resourceVersion and does not read the Foo again: the last writer wins, however stale its cache"},
+	{row: "B3", title: "the Deployment of a deleted Foo of the same name has not been garbage collected yet",
+		// The API server does not serve this version, so the garbage collector ignores the owner.
+		quick: 1, cases: one("of the same name", foreignOwner("samplecontroller.k8s.io/v1beta1"))},
+	{row: "B4", title: "a Foo is deleted and created again while no garbage collector runs",
+		breaksPlane: true, cases: one("controller manager killed", func(tr *trial) {
+			// Without a made-up owner: nothing deletes what a deleted Foo leaves behind.
+			tr.startWithFoo("a", 1)
+			old := tr.deployment("a")
+			tr.plane.kill(controllerManager)
+			tr.deleteFoo("a", metav1.DeletePropagationBackground)
+			tr.createFoo("a", "a", 3)
+			tr.pause(2 * quiet)
+			now := tr.deployment("a")
+			tr.must(tr.plane.deleteLeases(tr.ctx))
+			tr.must(tr.plane.start(tr.ctx, controllerManager))
+			if now.UID != old.UID || now.Generation != old.Generation {
+				tr.failf("it changed the Deployment of a deleted Foo")
+			}
+		})},
+	{row: "B5", title: "restart with a stale API server: nothing is updated or deleted because of what it says",
+		quick: 2, why: "as B2", cases: []trialCase{
+			{name: "scaled since", run: staleServer(func(tr *trial) { tr.scaleFoo("a", 3) })},
+			{name: "renamed since", run: staleServer(func(tr *trial) { tr.renameDeployment("a", "two") }), needs: "rename"},
+		}},
+	{row: "B6", title: "a DELETED event is lost, and a relist follows",
+		quick: 1, cases: one("the Deployment's", func(tr *trial) {
+			r := tr.startWithFoo("a", 1)
+			r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte {
+				if e.Type == "DELETED" {
+					return nil
+				}
+				return e.Times(1)
+			})
+			tr.must(tr.deployments().Delete(tr.ctx, "a", metav1.DeleteOptions{}))
+			tr.pause(quiet / 3)
+			r.proxy.EditEvents(nil)
+			r.proxy.Use(first(1, attempted("deployments", "watch")), proxy.Refuse(http.StatusGone))
+			r.proxy.EndWatches("deployments")
+		})},
+	{row: "B7", title: "each watch ends with 410 Gone", quick: 2, cases: eachWorkload(expiredWatches)},
+	{row: "B8", title: "a connection and its watches go dead without notice",
+		quick: 1, cases: one("silent", func(tr *trial) {
+			// Nothing sent over the open connections arrives any more.
+			tr.timeout, tr.http2 = 2*waitTimeout, true
+			r := tr.prepare(tr.ownAccount())
+			// By default, client-go pings a connection that is silent for 30 s, and closes it after 15 s more.
+			r.env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"}
+			tr.must(r.start())
+			tr.settledFoo("a", "a", 1)
+			r.proxy.Silence()
+			tr.scaleFoo("a", 3)
+		})},
+	{row: "B9", title: "each event is sent twice", quick: 2, cases: throughout(func(r *replica) {
+		r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte { return e.Times(2) })
+	})},
+	{row: "B10", title: "the Deployment is renamed and back before the controller sees it",
+		quick: 1, cases: []trialCase{{name: "unseen", run: func(tr *trial) {
+			r := tr.startWithFoo("one", 1)
+			release := r.proxy.HoldEvents("foos")
+			defer release()
+			tr.renameDeployment("a", "two")
+			tr.renameDeployment("a", "one")
+			release()
+		}, needs: "rename"}}},
 }
 
 // B3 and C13: the Deployment has a Foo of the same name as its owner, but of another UID and
@@ -162,22 +200,6 @@ func foreignOwner(apiVersion string) func(*trial) {
 		tr.startExempt()
 		tr.protect(tr.createDeployment("a", ownedBy("a", foreignUID, apiVersion, "Foo")))
 		tr.createFoo("a", "a", 3)
-	}
-}
-
-// B4, and B3 without a made-up owner: nothing deletes what a deleted Foo leaves behind.
-func withoutGarbageCollector(tr *trial) {
-	tr.startWithFoo("a", 1)
-	old := tr.deployment("a")
-	tr.plane.kill(controllerManager)
-	tr.deleteFoo("a", metav1.DeletePropagationBackground)
-	tr.createFoo("a", "a", 3)
-	tr.pause(2 * quiet)
-	now := tr.deployment("a")
-	tr.must(tr.plane.deleteLeases(tr.ctx))
-	tr.must(tr.plane.start(tr.ctx, controllerManager))
-	if now.UID != old.UID || now.Generation != old.Generation {
-		tr.failf("it changed the Deployment of a deleted Foo")
 	}
 }
 
@@ -224,22 +246,6 @@ func staleServer(change func(*trial)) func(*trial) {
 	}
 }
 
-// B6.
-func missedDelete(tr *trial) {
-	r := tr.startWithFoo("a", 1)
-	r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte {
-		if e.Type == "DELETED" {
-			return nil
-		}
-		return e.Times(1)
-	})
-	tr.must(tr.deployments().Delete(tr.ctx, "a", metav1.DeleteOptions{}))
-	tr.pause(quiet / 3)
-	r.proxy.EditEvents(nil)
-	r.proxy.Use(first(1, attempted("deployments", "watch")), proxy.Refuse(http.StatusGone))
-	r.proxy.EndWatches("deployments")
-}
-
 // B7: the watch ends, objects change, and a new watch from the old resourceVersion is
 // refused.
 func expiredWatches(tr *trial, w *workload) {
@@ -249,26 +255,4 @@ func expiredWatches(tr *trial, w *workload) {
 	defer end()
 	r.proxy.EndWatches("")
 	w.act(tr)
-}
-
-// B8: nothing sent over the open connections arrives any more.
-func deadConnection(tr *trial) {
-	tr.timeout, tr.http2 = 2*waitTimeout, true
-	r := tr.prepare(tr.ownAccount())
-	// By default, client-go pings a connection that is silent for 30 s, and closes it after 15 s more.
-	r.env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"}
-	tr.must(r.start())
-	tr.settledFoo("a", "a", 1)
-	r.proxy.Silence()
-	tr.scaleFoo("a", 3)
-}
-
-// B10.
-func renamedAndBack(tr *trial) {
-	r := tr.startWithFoo("one", 1)
-	release := r.proxy.HoldEvents("foos")
-	defer release()
-	tr.renameDeployment("a", "two")
-	tr.renameDeployment("a", "one")
-	release()
 }

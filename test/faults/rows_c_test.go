@@ -23,50 +23,189 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-func rowsC() []scenario {
-	return []scenario{
-		{row: "C3", title: "foreground deletion of a Foo: no new Deployment is created",
-			quick: 1, cases: one("held by a finalizer", foregroundDeletion), why: "the Foo's deletionTimestamp is not checked"},
-		{row: "C4", title: "orphan deletion of a Foo: the Deployment stays, and is not adopted (C5)",
-			quick: 2, cases: []trialCase{
-				{name: "stays", run: orphanDeletion(func(*trial) {})},
-				{name: "and a Foo of the same name", run: orphanDeletion(func(tr *trial) { tr.createFoo("a", "a", 2) })},
-			}},
-		{row: "C6", title: "a user removes the owner reference", quick: 1, cases: one("by a user", ownerRemoved)},
-		{row: "C7", title: "two Foos ask for one Deployment", quick: 1, cases: one("two Foos", sharedName)},
-		{row: "C9", title: "the Deployment is being deleted, and still exists: nothing is written",
-			quick: 1, cases: one("held by a finalizer", terminatingDeployment)},
-		{row: "C10", title: "the namespace is being deleted: no further write is attempted",
-			quick: 1, cases: one("with a Foo held by a finalizer", terminatingNamespace),
-			why: "a create that is refused because the namespace is being deleted is treated like any other error, and retried"},
-		{row: "C12", title: "the CRD is deleted and created again", quick: 1, breaksPlane: true, cases: one("while running", recreatedCRD)},
-		{row: "C12", title: "the first Foo right after the CRD is installed: its Deployment is created about as soon as the API server allows",
-			breaksPlane: true, cases: one("fresh installation", freshInstallation)},
-		{row: "C13", title: "the owner is a Foo of another API group",
-			quick: 1, cases: one("of the same name", foreignOwner("faults.example.com/v1alpha1"))},
-		{row: "C14", title: "what other writers put on the Deployment stays",
-			quick: 1, cases: one("an annotation and a sidecar", foreignFieldsKept),
-			why: "the Update sends a new object, made from the Foo alone"},
-		{row: "C16", title: "a Foo is renamed: the old Deployment stays in service until the new one is ready, and the new one begins with its number",
-			quick: 1, cases: []trialCase{
-				{name: "the number of Pods is left to others", run: renamedWithOthersNumber, needs: "rename"},
-				{name: "a third name while the second Deployment has no Pods", run: renamedTwice, needs: "rename"},
-				{name: "the new name is refused", run: renamedAndRefused, needs: "rename"},
-			}},
-	}
-}
-
-// C3: a Foo that waits for the deletion of its Deployment gets no new one.
-func foregroundDeletion(tr *trial) {
-	tr.startWithFoo("a", 1)
-	tr.patchFoo("a", held)
-	tr.settled()
-	tr.deleteFoo("a", metav1.DeletePropagationForeground)
-	tr.awaitGone("a")
-	tr.pause(quiet)
-	_, err := tr.deployments().Get(tr.ctx, "a", metav1.GetOptions{})
-	tr.must(goneOr(err))
-	tr.patchFoo("a", released)
+var rowsC = []scenario{
+	{row: "C3", title: "foreground deletion of a Foo: no new Deployment is created",
+		quick: 1, cases: one("held by a finalizer", func(tr *trial) {
+			// A Foo that waits for the deletion of its Deployment gets no new one.
+			tr.startWithFoo("a", 1)
+			tr.patchFoo("a", held)
+			tr.settled()
+			tr.deleteFoo("a", metav1.DeletePropagationForeground)
+			tr.awaitGone("a")
+			tr.pause(quiet)
+			_, err := tr.deployments().Get(tr.ctx, "a", metav1.GetOptions{})
+			tr.must(goneOr(err))
+			tr.patchFoo("a", released)
+		}), why: "the Foo's deletionTimestamp is not checked"},
+	{row: "C4", title: "orphan deletion of a Foo: the Deployment stays, and is not adopted (C5)",
+		quick: 2, cases: []trialCase{
+			{name: "stays", run: orphanDeletion(func(*trial) {})},
+			{name: "and a Foo of the same name", run: orphanDeletion(func(tr *trial) { tr.createFoo("a", "a", 2) })},
+		}},
+	{row: "C6", title: "a user removes the owner reference", quick: 1, cases: one("by a user", func(tr *trial) {
+		// The Deployment is an orphan then, and the controller does not write to it.
+		tr.startExemptWithFoo("a", 1)
+		takeAway(tr)
+		tr.scaleFoo("a", 2)
+	})},
+	{row: "C7", title: "two Foos ask for one Deployment", quick: 1, cases: one("two Foos", func(tr *trial) {
+		tr.startExempt()
+		tr.settledFoo("first", "shared", 1)
+		tr.createFoo("second", "shared", 3)
+	})},
+	{row: "C9", title: "the Deployment is being deleted, and still exists: nothing is written",
+		quick: 1, cases: one("held by a finalizer", func(tr *trial) {
+			tr.startWithFoo("a", 1)
+			tr.patchDeployment("a", held)
+			tr.settled()
+			tr.deleteDeployment("a")
+			tr.pause(quiet / 3)
+			tr.mustNotWrite(quiet)
+			tr.patchDeployment("a", released)
+		})},
+	{row: "C10", title: "the namespace is being deleted: no further write is attempted",
+		quick: 1, cases: one("with a Foo held by a finalizer", func(tr *trial) {
+			// A finalizer keeps the Foo.
+			tr.startWithFoo("a", 1)
+			tr.patchFoo("a", held)
+			tr.settled()
+			tr.must(tr.cluster.kube.CoreV1().Namespaces().Delete(tr.ctx, tr.ns, metav1.DeleteOptions{}))
+			tr.awaitGone("a")
+			tr.await("Foo a is being deleted", func(ctx context.Context) error {
+				foo, err := tr.foos().Get(ctx, "a", metav1.GetOptions{})
+				if err == nil && foo.DeletionTimestamp == nil {
+					err = errors.New("it is not yet")
+				}
+				return err
+			})
+			tr.pause(2 * quiet) // the status may report the deletion
+			tr.mustNotWrite(4 * quiet)
+			tr.patchFoo("a", released)
+		}),
+		why: "a create that is refused because the namespace is being deleted is treated like any other error, and retried"},
+	{row: "C12", title: "the CRD is deleted and created again",
+		quick: 1, breaksPlane: true, cases: one("while running", func(tr *trial) {
+			// With the CRD all Foos are deleted, and their Deployments.
+			r := tr.startWithFoo("a", 1)
+			tr.withoutRecording(func() {
+				tr.deleteCRD()
+				tr.pause(2 * quiet)
+				tr.mustRun(r)
+				tr.awaitGone("a")
+				tr.must(tr.cluster.install(tr.ctx))
+			})
+			tr.createFoo("a", "a", 2)
+		})},
+	{row: "C12", title: "the first Foo right after the CRD is installed: its Deployment is created about as soon as the API server allows",
+		breaksPlane: true, cases: one("fresh installation", func(tr *trial) {
+			// A Foo is created right after its CRD. The admission plugin
+			// OwnerReferencesPermissionEnforcement refuses owners of a kind that it does not know
+			// yet. Creates that are not stored measure for how long.
+			tr.withoutRecording(func() {
+				tr.deleteCRD()
+				tr.plane.kill(apiServer)
+				tr.must(tr.plane.start(tr.ctx, apiServer))
+				up := time.Now()
+				// The plugin reads the kinds when it needs them first: without the Foo.
+				account, err := kubernetes.NewForConfig(tr.cluster.exempt)
+				tr.must(err)
+				_, err = account.AppsV1().Deployments(tr.ns).Create(tr.ctx, footest.UnstoredDeployment("probe"),
+					metav1.CreateOptions{DryRun: dryRun()})
+				if !apierrors.IsForbidden(err) {
+					tr.must(errors.Join(errors.New("the API server knows the kind of a CRD that is deleted"), err))
+				}
+				tr.must(tr.cluster.install(tr.ctx))
+				tr.pause(time.Until(up.Add(fooAt)))
+			})
+			r := tr.start()
+			tr.createFoo("a", "a", 1)
+			began := time.Now()
+			tr.must(testcluster.AwaitFoosAsOwners(tr.ctx, tr.cluster.exempt, tr.ns,
+				footest.Primary.Resource, footest.Unstored("probe")))
+			allowed := time.Since(began)
+			created := tr.awaitCall(r, isCreate, succeeded)
+			tr.stableAndQuiet()
+			if took := created.Began.Sub(began); took > 2*allowed+time.Second {
+				tr.failf("the Deployment was created after %v, and the API server had allowed it after %v",
+					took, allowed)
+			}
+		})},
+	{row: "C13", title: "the owner is a Foo of another API group",
+		quick: 1, cases: one("of the same name", foreignOwner("faults.example.com/v1alpha1"))},
+	{row: "C14", title: "what other writers put on the Deployment stays",
+		quick: 1, cases: one("an annotation and a sidecar", func(tr *trial) {
+			// An annotation and a container that others added survive an update.
+			const withSidecar = `{"spec":{"template":{"spec":{"containers":[
+		{"name":"nginx","image":"nginx:latest"},{"name":"sidecar","image":"busybox"}]}}}}`
+			tr.startExemptWithFoo("a", 1)
+			tr.annotate("a", "mine")
+			tr.patchDeployment("a", withSidecar)
+			tr.protectThat("a", func(d *appsv1.Deployment) error {
+				for _, container := range d.Spec.Template.Spec.Containers {
+					if container.Name == "sidecar" {
+						return nil
+					}
+				}
+				return errors.New("the sidecar that somebody else added to Deployment a is gone")
+			})
+			tr.settled()
+			tr.scaleFoo("a", 2)
+		}),
+		why: "the Update sends a new object, made from the Foo alone"},
+	{row: "C16", title: "a Foo is renamed: the old Deployment stays in service until the new one is ready, and the new one begins with its number",
+		quick: 1, cases: []trialCase{
+			{name: "the number of Pods is left to others", run: func(tr *trial) {
+				// The number of Pods is left to others, such as an autoscaler. The new Deployment
+				// begins with it.
+				r := tr.start()
+				_, err := tr.foos().Create(tr.ctx, newFoo("a", "one", nil), metav1.CreateOptions{})
+				tr.must(err)
+				tr.settled()
+				tr.scaleDeployment("one", 3)
+				tr.settled()
+				tr.renameDeployment("a", "two")
+				tr.stableAndQuiet()
+				tr.serves("two", 3)
+				for _, call := range r.made(isCreate, succeeded, isAbout("two")) {
+					var created appsv1.Deployment
+					tr.must(json.Unmarshal(call.Answer, &created))
+					if begun := *created.Spec.Replicas; begun != 3 {
+						tr.failf("Deployment two began with %d replicas, and the one before had 3", begun)
+					}
+				}
+				tr.mustServe()
+			}, needs: "rename"},
+			{name: "a third name while the second Deployment has no Pods", run: func(tr *trial) {
+				// A Foo is renamed again while a quota keeps the new Deployment from having Pods.
+				const stays = `Deployment "one" stays in service until then`
+				tr.startWithFoo("one", 1)
+				tr.setQuota(corev1.ResourcePods, "1")
+				tr.whileRefused("a", samplev1alpha1.ReasonDeploymentFailed, func() {
+					tr.renameDeployment("a", "two")
+					tr.awaitReported("a", `Deployment "two"`, stays)
+					tr.renameDeployment("a", "three")
+					tr.awaitReported("a", `Deployment "three"`, stays)
+					tr.awaitGone("two")
+					tr.stableAndQuiet()
+					tr.serves("one", 1)
+				}, func() { tr.setQuota(corev1.ResourcePods, "9") })
+				tr.stableAndQuiet()
+				tr.mustServe()
+			}, needs: "rename"},
+			{name: "the new name is refused", run: func(tr *trial) {
+				// A policy refuses the new name.
+				tr.startWithFoo("one", 1)
+				tr.deny("two", creates, "")
+				tr.whileRefused("a", samplev1alpha1.ReasonDeploymentFailed, func() {
+					tr.renameDeployment("a", "two")
+					tr.awaitReported("a", denialText)
+					tr.stableAndQuiet()
+					tr.serves("one", 1)
+				}, tr.withdraw)
+				tr.stableAndQuiet()
+				tr.mustServe()
+			}, needs: "rename"},
+		}},
 }
 
 // C4, and C5 if a new Foo of the same name is created afterwards.
@@ -94,175 +233,12 @@ func (tr *trial) orphan() {
 	tr.protect(tr.deployment("a"))
 }
 
-// C6: the Deployment is an orphan then, and the controller does not write to it.
-func ownerRemoved(tr *trial) {
-	tr.startExemptWithFoo("a", 1)
-	takeAway(tr)
-	tr.scaleFoo("a", 2)
-}
-
-// C7.
-func sharedName(tr *trial) {
-	tr.startExempt()
-	tr.settledFoo("first", "shared", 1)
-	tr.createFoo("second", "shared", 3)
-}
-
-// C9.
-func terminatingDeployment(tr *trial) {
-	tr.startWithFoo("a", 1)
-	tr.patchDeployment("a", held)
-	tr.settled()
-	tr.deleteDeployment("a")
-	tr.pause(quiet / 3)
-	tr.mustNotWrite(quiet)
-	tr.patchDeployment("a", released)
-}
-
-// C10: a finalizer keeps the Foo.
-func terminatingNamespace(tr *trial) {
-	tr.startWithFoo("a", 1)
-	tr.patchFoo("a", held)
-	tr.settled()
-	tr.must(tr.cluster.kube.CoreV1().Namespaces().Delete(tr.ctx, tr.ns, metav1.DeleteOptions{}))
-	tr.awaitGone("a")
-	tr.await("Foo a is being deleted", func(ctx context.Context) error {
-		foo, err := tr.foos().Get(ctx, "a", metav1.GetOptions{})
-		if err == nil && foo.DeletionTimestamp == nil {
-			err = errors.New("it is not yet")
-		}
-		return err
-	})
-	tr.pause(2 * quiet) // the status may report the deletion
-	tr.mustNotWrite(4 * quiet)
-	tr.patchFoo("a", released)
-}
-
 // deleteCRD deletes the CRD, and with it all Foos.
 func (tr *trial) deleteCRD() {
 	tr.must(tr.cluster.kubectl(tr.ctx, "delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s"))
-}
-
-// C12: with the CRD all Foos are deleted, and their Deployments.
-func recreatedCRD(tr *trial) {
-	r := tr.startWithFoo("a", 1)
-	tr.withoutRecording(func() {
-		tr.deleteCRD()
-		tr.pause(2 * quiet)
-		tr.mustRun(r)
-		tr.awaitGone("a")
-		tr.must(tr.cluster.install(tr.ctx))
-	})
-	tr.createFoo("a", "a", 2)
 }
 
 // fooAt is when the Foo of a fresh installation is created, from the start of the API
 // server on. The server reads the kinds 30 s after its start, which is neither at once nor
 // as late as a long back-off would have it.
 const fooAt = 15 * time.Second
-
-// C12: a Foo is created right after its CRD. The admission plugin
-// OwnerReferencesPermissionEnforcement refuses owners of a kind that it does not know yet.
-// Creates that are not stored measure for how long.
-func freshInstallation(tr *trial) {
-	tr.withoutRecording(func() {
-		tr.deleteCRD()
-		tr.plane.kill(apiServer)
-		tr.must(tr.plane.start(tr.ctx, apiServer))
-		up := time.Now()
-		// The plugin reads the kinds when it needs them first: without the Foo.
-		account, err := kubernetes.NewForConfig(tr.cluster.exempt)
-		tr.must(err)
-		_, err = account.AppsV1().Deployments(tr.ns).Create(tr.ctx, footest.UnstoredDeployment("probe"),
-			metav1.CreateOptions{DryRun: dryRun()})
-		if !apierrors.IsForbidden(err) {
-			tr.must(errors.Join(errors.New("the API server knows the kind of a CRD that is deleted"), err))
-		}
-		tr.must(tr.cluster.install(tr.ctx))
-		tr.pause(time.Until(up.Add(fooAt)))
-	})
-	r := tr.start()
-	tr.createFoo("a", "a", 1)
-	began := time.Now()
-	tr.must(testcluster.AwaitFoosAsOwners(tr.ctx, tr.cluster.exempt, tr.ns,
-		footest.Primary.Resource, footest.Unstored("probe")))
-	allowed := time.Since(began)
-	created := tr.awaitCall(r, isCreate, succeeded)
-	tr.stableAndQuiet()
-	if took := created.Began.Sub(began); took > 2*allowed+time.Second {
-		tr.failf("the Deployment was created after %v, and the API server had allowed it after %v", took, allowed)
-	}
-}
-
-// C14: an annotation and a container that others added survive an update.
-func foreignFieldsKept(tr *trial) {
-	const withSidecar = `{"spec":{"template":{"spec":{"containers":[
-		{"name":"nginx","image":"nginx:latest"},{"name":"sidecar","image":"busybox"}]}}}}`
-	tr.startExemptWithFoo("a", 1)
-	tr.annotate("a", "mine")
-	tr.patchDeployment("a", withSidecar)
-	tr.protectThat("a", func(d *appsv1.Deployment) error {
-		for _, container := range d.Spec.Template.Spec.Containers {
-			if container.Name == "sidecar" {
-				return nil
-			}
-		}
-		return errors.New("the sidecar that somebody else added to Deployment a is gone")
-	})
-	tr.settled()
-	tr.scaleFoo("a", 2)
-}
-
-// C16: the number of Pods is left to others, such as an autoscaler. The new Deployment
-// begins with it.
-func renamedWithOthersNumber(tr *trial) {
-	r := tr.start()
-	_, err := tr.foos().Create(tr.ctx, newFoo("a", "one", nil), metav1.CreateOptions{})
-	tr.must(err)
-	tr.settled()
-	tr.scaleDeployment("one", 3)
-	tr.settled()
-	tr.renameDeployment("a", "two")
-	tr.stableAndQuiet()
-	tr.serves("two", 3)
-	for _, call := range r.made(isCreate, succeeded, isAbout("two")) {
-		var created appsv1.Deployment
-		tr.must(json.Unmarshal(call.Answer, &created))
-		if begun := *created.Spec.Replicas; begun != 3 {
-			tr.failf("Deployment two began with %d replicas, and the one before had 3", begun)
-		}
-	}
-	tr.mustServe()
-}
-
-// C16: a Foo is renamed again while a quota keeps the new Deployment from having Pods.
-func renamedTwice(tr *trial) {
-	const stays = `Deployment "one" stays in service until then`
-	tr.startWithFoo("one", 1)
-	tr.setQuota(corev1.ResourcePods, "1")
-	tr.whileRefused("a", samplev1alpha1.ReasonDeploymentFailed, func() {
-		tr.renameDeployment("a", "two")
-		tr.awaitReported("a", `Deployment "two"`, stays)
-		tr.renameDeployment("a", "three")
-		tr.awaitReported("a", `Deployment "three"`, stays)
-		tr.awaitGone("two")
-		tr.stableAndQuiet()
-		tr.serves("one", 1)
-	}, func() { tr.setQuota(corev1.ResourcePods, "9") })
-	tr.stableAndQuiet()
-	tr.mustServe()
-}
-
-// C16: a policy refuses the new name.
-func renamedAndRefused(tr *trial) {
-	tr.startWithFoo("one", 1)
-	tr.deny("two", creates, "")
-	tr.whileRefused("a", samplev1alpha1.ReasonDeploymentFailed, func() {
-		tr.renameDeployment("a", "two")
-		tr.awaitReported("a", denialText)
-		tr.stableAndQuiet()
-		tr.serves("one", 1)
-	}, tr.withdraw)
-	tr.stableAndQuiet()
-	tr.mustServe()
-}

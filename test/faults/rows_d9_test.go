@@ -23,24 +23,82 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-// D9: the token in a file is replaced, and the old one becomes invalid.
-func rotatedToken(tr *trial) {
-	tr.timeout = 2 * waitTimeout // client-go reads the file once a minute
-	r := tr.prepare(tr.cluster.exempt)
-	file := filepath.Join(tr.folder, "token")
-	var valid atomic.Value
-	rotate := func(token string) {
-		valid.Store(token)
-		tr.must(os.WriteFile(file, []byte(token), 0o600))
-	}
-	r.proxy.Use(func(call *proxy.Call) bool { return call.Token != valid.Load() }, proxy.Refuse(http.StatusUnauthorized))
-	tr.must(r.writeKubeconfig(clientcmdapi.AuthInfo{TokenFile: file}))
-	rotate("first")
-	tr.must(r.start())
-	tr.settledFoo("a", "a", 1)
-	rotate("second")
-	r.proxy.EndWatches("")
-	tr.scaleFoo("a", 2)
+var rowsD9 = []scenario{
+	{row: "D9", title: "the token is rotated", cases: one("in a file", func(tr *trial) {
+		// The token in a file is replaced, and the old one becomes invalid.
+		tr.timeout = 2 * waitTimeout // client-go reads the file once a minute
+		r := tr.prepare(tr.cluster.exempt)
+		file := filepath.Join(tr.folder, "token")
+		var valid atomic.Value
+		rotate := func(token string) {
+			valid.Store(token)
+			tr.must(os.WriteFile(file, []byte(token), 0o600))
+		}
+		isStale := func(call *proxy.Call) bool { return call.Token != valid.Load() }
+		r.proxy.Use(isStale, proxy.Refuse(http.StatusUnauthorized))
+		tr.must(r.writeKubeconfig(clientcmdapi.AuthInfo{TokenFile: file}))
+		rotate("first")
+		tr.must(r.start())
+		tr.settledFoo("a", "a", 1)
+		rotate("second")
+		r.proxy.EndWatches("")
+		tr.scaleFoo("a", 2)
+	})},
+	{row: "D10", title: "a permission is revoked and granted again: the process keeps running",
+		cases: lostPermissions()},
+	{row: "D11", title: "a quota is exhausted, and raised", quick: 1, cases: one("and raised", func(tr *trial) {
+		tr.timeout = backoffTimeout
+		tr.start()
+		tr.setQuota("count/deployments.apps", "1")
+		tr.settledFoo("a", "a", 1)
+		tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed,
+			func() { tr.createFoo("b", "b", 1) }, func() { tr.setQuota("count/deployments.apps", "9") })
+	})},
+	{row: "D12", title: "an admission policy refuses a Deployment with a long message, and is deleted",
+		quick: 1, cases: []trialCase{
+			{name: "a create", run: refusedByPolicy(creates)}, {name: "an update", run: refusedByPolicy(updates)},
+		}},
+	{row: "D14", title: "other writers have filled a Foo and its Deployment with annotations",
+		quick: 1, cases: one("of annotations", func(tr *trial) {
+			tr.createFoo("a", "a", 1)
+			tr.patchFoo("a", annotating(bigAnnotations(maxAnnotations)))
+			tr.startExempt()
+			tr.settled()
+			// The Deployment controller copies the annotations to the ReplicaSet, and adds its own.
+			theirs := bigAnnotations(maxAnnotations - 1)
+			tr.patchDeployment("a", annotating(theirs))
+			tr.protectAnnotations("a", theirs)
+			tr.settled()
+			tr.scaleFoo("a", 3)
+		}), why: "as C14"},
+	{row: "D15", title: "the first streams of all Foos are answered with 503, and the Foos are large: they are never in memory all at once",
+		cases: one("unavailable", func(tr *trial) {
+			// After a restart, the streams that fill the caches fail at first, and the Foos are
+			// large.
+			r := tr.startExemptWithFoo("a", 1)
+			r.kill()
+			annotations := annotating(bigAnnotations(maxAnnotations))
+			for i := range largeFoos {
+				name := fmt.Sprintf("large-%d", i)
+				tr.createFoo(name, "a", 1)
+				tr.patchFoo(name, annotations)
+			}
+			isFoos := both(isInitialStream, attempted("foos", "watch"))
+			r.proxy.Use(first(2, isFoos), proxy.Refuse(http.StatusServiceUnavailable))
+			tr.must(r.start())
+			tr.stableAndQuiet()
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.current().ID()))
+			tr.must(err)
+			_, peak, _ := strings.Cut(string(status), "VmHWM:")
+			var kib int
+			_, err = fmt.Sscan(peak, &kib)
+			tr.must(err)
+			if kib > largestPeak {
+				tr.failf("it took %d MiB of memory for %d Foos of 256 KiB, as if it had had all of them at once",
+					kib>>10, largeFoos)
+			}
+		}),
+		why: "it lists all objects when their stream fails, and its cache keeps them whole"},
 }
 
 // lostPermissions makes a case of each permission.
@@ -111,16 +169,6 @@ func (tr *trial) startWithRole() (*rbacv1.Role, *replica) {
 	return role, tr.startAs(config)
 }
 
-// D11.
-func exhaustedQuota(tr *trial) {
-	tr.timeout = backoffTimeout
-	tr.start()
-	tr.setQuota("count/deployments.apps", "1")
-	tr.settledFoo("a", "a", 1)
-	tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed,
-		func() { tr.createFoo("b", "b", 1) }, func() { tr.setQuota("count/deployments.apps", "9") })
-}
-
 // D12: a policy refuses a write that one of the Foos needs. Its message has nearly 5 KiB, the
 // limit, has characters of more than one byte, and differs for each Deployment.
 func refusedByPolicy(operation string) func(*trial) {
@@ -158,20 +206,6 @@ func bigAnnotations(count int) map[string]string {
 	return annotations
 }
 
-// D14.
-func fullObjects(tr *trial) {
-	tr.createFoo("a", "a", 1)
-	tr.patchFoo("a", annotating(bigAnnotations(maxAnnotations)))
-	tr.startExempt()
-	tr.settled()
-	// The Deployment controller copies the annotations to the ReplicaSet, and adds its own.
-	theirs := bigAnnotations(maxAnnotations - 1)
-	tr.patchDeployment("a", annotating(theirs))
-	tr.protectAnnotations("a", theirs)
-	tr.settled()
-	tr.scaleFoo("a", 3)
-}
-
 const (
 	// largeFoos is a number of Foos of 256 KiB, 50 MiB in all.
 	largeFoos = 200
@@ -179,28 +213,3 @@ const (
 	// once, and more than one that trims each as it arrives.
 	largestPeak = 120 << 10
 )
-
-// D15: after a restart, the streams that fill the caches fail at first, and the Foos are
-// large.
-func interruptedStream(tr *trial) {
-	r := tr.startExemptWithFoo("a", 1)
-	r.kill()
-	annotations := annotating(bigAnnotations(maxAnnotations))
-	for i := range largeFoos {
-		name := fmt.Sprintf("large-%d", i)
-		tr.createFoo(name, "a", 1)
-		tr.patchFoo(name, annotations)
-	}
-	r.proxy.Use(first(2, both(isInitialStream, attempted("foos", "watch"))), proxy.Refuse(http.StatusServiceUnavailable))
-	tr.must(r.start())
-	tr.stableAndQuiet()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.current().ID()))
-	tr.must(err)
-	_, peak, _ := strings.Cut(string(status), "VmHWM:")
-	var kib int
-	_, err = fmt.Sscan(peak, &kib)
-	tr.must(err)
-	if kib > largestPeak {
-		tr.failf("it took %d MiB of memory for %d Foos of 256 KiB, as if it had had all of them at once", kib>>10, largeFoos)
-	}
-}

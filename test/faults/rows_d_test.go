@@ -19,60 +19,101 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-func rowsD() []scenario {
-	return []scenario{
-		{row: "D1", title: "another client writes to the Deployment", quick: 2, why: "as C14, and without a resourceVersion", cases: []trialCase{
+var rowsD = []scenario{
+	{row: "D1", title: "another client writes to the Deployment",
+		quick: 2, why: "as C14, and without a resourceVersion", cases: []trialCase{
 			{name: "while the write is under way", run: rival(func(tr *trial) { tr.annotate("a", "mine") })},
 			{name: "takes the owner away while the write is under way", run: rival(takeAway)},
-			{name: "unseen by the cache", run: rivalUnseen},
+			{name: "unseen by the cache", run: func(tr *trial) {
+				// The controller does not see the other client's write.
+				r := tr.startExemptWithFoo("a", 1)
+				release := r.proxy.HoldEvents("deployments")
+				defer release()
+				tr.annotate("a", "mine")
+				tr.scaleFoo("a", 3)
+				tr.awaitCall(r, isUpdate, isAnswered)
+				release()
+			}},
 			{name: "a storm", run: storm},
 		}},
-		{row: "D2", title: "a write is answered with 409, 429, 500, 503 or 401, or its connection is reset", quick: 6, cases: eachWrite(
+	{row: "D2", title: "a write is answered with 409, 429, 500, 503 or 401, or its connection is reset",
+		quick: 6, cases: eachWrite(
 			always("409", proxy.Refuse(http.StatusConflict)), always("429", proxy.Refuse(http.StatusTooManyRequests)),
 			always("500", proxy.Refuse(http.StatusInternalServerError)),
 			always("503", proxy.Refuse(http.StatusServiceUnavailable)),
 			always("401", proxy.Refuse(http.StatusUnauthorized)), always("reset", proxy.Cut))},
-		{row: "D3", title: "all requests fail for a while (429, 500, 503, 401, cut): the process keeps running", quick: 2, cases: []trialCase{
+	{row: "D3", title: "all requests fail for a while (429, 500, 503, 401, cut): the process keeps running",
+		quick: 2, cases: []trialCase{
 			{name: "429 to all", run: outage(proxy.Refuse(http.StatusTooManyRequests))},
 			{name: "500 to all", run: outage(proxy.Refuse(http.StatusInternalServerError))},
 			{name: "503 to all", run: outage(proxy.Refuse(http.StatusServiceUnavailable))},
 			{name: "401 to all", run: outage(proxy.Refuse(http.StatusUnauthorized))},
 			{name: "connections cut", run: outage(proxy.Cut)},
 		}},
-		{row: "D4", title: "calls that hang delay no other Foo", quick: 1, why: "calls have no timeout, and there are two workers", cases: []trialCase{
-			{name: "not done", run: hangingCalls(proxy.Hang)}, {name: "done", run: hangingCalls(proxy.Done(proxy.Hang))},
+	{row: "D4", title: "calls that hang delay no other Foo",
+		quick: 1, why: "calls have no timeout, and there are two workers", cases: []trialCase{
+			{name: "not done", run: hangingCalls(proxy.Hang)},
+			{name: "done", run: hangingCalls(proxy.Done(proxy.Hang))},
 		}},
-		{row: "D5", title: "the API server is killed and restarted, with cold caches", breaksPlane: true, cases: []trialCase{
+	{row: "D5", title: "the API server is killed and restarted, with cold caches",
+		breaksPlane: true, cases: []trialCase{
 			{name: "killed before a write", run: restartedDuringScale(apiServer)},
-			{name: "killed after a write", run: restartedAfterScale},
+			{name: "killed after a write", run: func(tr *trial) {
+				// The write is done before the API server is killed, and not answered.
+				r := tr.startWithFoo("a", 1)
+				release := make(chan struct{})
+				r.proxy.Use(first(1, isUpdate), proxy.Done(proxy.Hold(release, proxy.Cut)))
+				tr.scaleFoo("a", 3)
+				tr.awaitCall(r, isUpdate, isAnswered)
+				tr.restart(func() {}, apiServer)
+				close(release)
+			}},
 		}},
-		{row: "D6", title: "etcd is killed, or frozen", breaksPlane: true, cases: []trialCase{
-			{name: "killed before a write", run: restartedDuringScale(etcd)},
-			{name: "frozen during a write", run: duringUpdate((*trial).startWithFoo, proxy.Done(proxy.Cut), freezeEtcd)},
-		}},
-		{row: "D7", title: "etcd is restored from a backup, so resourceVersions go back", breaksPlane: true, cases: one("restored", restoredEtcd),
-			why: "the informers continue their watches at versions that the store has not reached, and get no events until it has"},
-		{row: "D8", title: "the API server does not support WatchList", quick: 2, cases: throughout(func(r *replica) {
-			r.proxy.Use(isInitialStream, proxy.Refuse(http.StatusUnprocessableEntity))
-		})},
-		{row: "D9", title: "the token is rotated", cases: one("in a file", rotatedToken)},
-		{row: "D10", title: "a permission is revoked and granted again: the process keeps running", cases: lostPermissions()},
-		{row: "D11", title: "a quota is exhausted, and raised", quick: 1, cases: one("and raised", exhaustedQuota)},
-		{row: "D12", title: "an admission policy refuses a Deployment with a long message, and is deleted", quick: 1, cases: []trialCase{
-			{name: "a create", run: refusedByPolicy(creates)}, {name: "an update", run: refusedByPolicy(updates)},
-		}},
-		{row: "D14", title: "other writers have filled a Foo and its Deployment with annotations",
-			quick: 1, cases: one("of annotations", fullObjects), why: "as C14"},
-		{row: "D15", title: "the first streams of all Foos are answered with 503, and the Foos are large: they are never in memory all at once",
-			cases: one("unavailable", interruptedStream),
-			why:   "it lists all objects when their stream fails, and its cache keeps them whole"},
-	}
+	{row: "D6", title: "etcd is killed, or frozen", breaksPlane: true, cases: []trialCase{
+		{name: "killed before a write", run: restartedDuringScale(etcd)},
+		{name: "frozen during a write", run: duringUpdate((*trial).startWithFoo, proxy.Done(proxy.Cut), freezeEtcd)},
+	}},
+	{row: "D7", title: "etcd is restored from a backup, so resourceVersions go back",
+		breaksPlane: true, cases: one("restored", func(tr *trial) {
+			// All other components are restarted with etcd, as the procedure for a restore says;
+			// the controller keeps running. The API server answers watches with 429 while it fills
+			// its caches. The proxy does so a little longer, so that every watch is continued at
+			// an old version and none is begun without one by chance.
+			backup, live := filepath.Join(tr.plane.data, "backup"), filepath.Join(tr.plane.data, "etcd")
+			r := tr.start("-v=4")
+			tr.createFoo("a", "a", 1)
+			tr.settledFoo("b", "b", 1)
+			tr.restart(func() { tr.must(os.CopyFS(backup, os.DirFS(live))) }, etcd, apiServer)
+			tr.scaleFoo("a", 3)
+			tr.scaleFoo("b", 2)
+			tr.settledFoo("c", "c", 1)
+			tr.makeChanges(lostChanges)
+			warm := r.proxy.Use((*proxy.Call).IsWatch, proxy.Refuse(http.StatusTooManyRequests))
+			tr.restart(func() {
+				tr.must(os.RemoveAll(live))
+				tr.must(os.Rename(backup, live))
+			}, allComponents()...)
+			warm()
+			tr.phase = "after the restore"
+			tr.stableAndQuiet()
+			tr.scaleFoo("a", 2)
+			tr.createFoo("d", "d", 1)
+			tr.stableAndQuiet()
+			if writes := len(r.made(isWork)); writes > maxWritesAfterRestore {
+				tr.failf("it made %d writes for four Foos", writes)
+			}
+		}),
+		why: "the informers continue their watches at versions that the store has not reached, and get no events until it has"},
+	{row: "D8", title: "the API server does not support WatchList", quick: 2, cases: throughout(func(r *replica) {
+		r.proxy.Use(isInitialStream, proxy.Refuse(http.StatusUnprocessableEntity))
+	})},
 }
 
 // duringUpdate acts while a write to Foo a's Deployment is under way. When open is called, or at
 // the end, the write is left to a fault.
 func duringUpdate(
-	start func(tr *trial, deployment string, replicas int32) *replica, then proxy.Fault, act func(tr *trial, open func()),
+	start func(tr *trial, deployment string, replicas int32) *replica,
+	then proxy.Fault, act func(tr *trial, open func()),
 ) func(*trial) {
 	return func(tr *trial) {
 		r := start(tr, "a", 1)
@@ -85,17 +126,6 @@ func duringUpdate(
 // rival is D1: somebody acts while a write is under way.
 func rival(act func(*trial)) func(*trial) {
 	return duringUpdate((*trial).startExemptWithFoo, proxy.Forward, func(tr *trial, _ func()) { act(tr) })
-}
-
-// D1: the controller does not see the other client's write.
-func rivalUnseen(tr *trial) {
-	r := tr.startExemptWithFoo("a", 1)
-	release := r.proxy.HoldEvents("deployments")
-	defer release()
-	tr.annotate("a", "mine")
-	tr.scaleFoo("a", 3)
-	tr.awaitCall(r, isUpdate, isAnswered)
-	release()
 }
 
 // D1: a hundred writes of another client.
@@ -146,18 +176,8 @@ func hangingCalls(fault proxy.Fault) func(*trial) {
 // D5 and D6: a component is killed and restarted while the controller scales a Deployment.
 // That write is its only one, so no status changes between the two recordings.
 func restartedDuringScale(component string) func(*trial) {
-	return duringUpdate((*trial).startWithFoo, proxy.Cut, func(tr *trial, _ func()) { tr.restart(func() {}, component) })
-}
-
-// D5: the write is done before the API server is killed, and not answered.
-func restartedAfterScale(tr *trial) {
-	r := tr.startWithFoo("a", 1)
-	release := make(chan struct{})
-	r.proxy.Use(first(1, isUpdate), proxy.Done(proxy.Hold(release, proxy.Cut)))
-	tr.scaleFoo("a", 3)
-	tr.awaitCall(r, isUpdate, isAnswered)
-	tr.restart(func() {}, apiServer)
-	close(release)
+	restart := func(tr *trial, _ func()) { tr.restart(func() {}, component) }
+	return duringUpdate((*trial).startWithFoo, proxy.Cut, restart)
 }
 
 // D6.
@@ -176,36 +196,6 @@ const (
 	// maxWritesAfterRestore is more than a controller needs to converge after the restore.
 	maxWritesAfterRestore = 200
 )
-
-// D7: all other components are restarted with etcd, as the procedure for a restore says; the
-// controller keeps running. The API server answers watches with 429 while it fills its
-// caches. The proxy does so a little longer, so that every watch is continued at an old
-// version and none is begun without one by chance.
-func restoredEtcd(tr *trial) {
-	backup, live := filepath.Join(tr.plane.data, "backup"), filepath.Join(tr.plane.data, "etcd")
-	r := tr.start("-v=4")
-	tr.createFoo("a", "a", 1)
-	tr.settledFoo("b", "b", 1)
-	tr.restart(func() { tr.must(os.CopyFS(backup, os.DirFS(live))) }, etcd, apiServer)
-	tr.scaleFoo("a", 3)
-	tr.scaleFoo("b", 2)
-	tr.settledFoo("c", "c", 1)
-	tr.makeChanges(lostChanges)
-	warm := r.proxy.Use((*proxy.Call).IsWatch, proxy.Refuse(http.StatusTooManyRequests))
-	tr.restart(func() {
-		tr.must(os.RemoveAll(live))
-		tr.must(os.Rename(backup, live))
-	}, allComponents()...)
-	warm()
-	tr.phase = "after the restore"
-	tr.stableAndQuiet()
-	tr.scaleFoo("a", 2)
-	tr.createFoo("d", "d", 1)
-	tr.stableAndQuiet()
-	if writes := len(r.made(isWork)); writes > maxWritesAfterRestore {
-		tr.failf("it made %d writes for four Foos", writes)
-	}
-}
 
 // makeChanges makes a number of changes in the cluster.
 func (tr *trial) makeChanges(changes int) {

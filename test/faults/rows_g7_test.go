@@ -20,62 +20,91 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-func rowsG7() []scenario {
-	const failed, outage = samplev1alpha1.ReasonDeploymentFailed, samplev1alpha1.ReasonProgressing
-	createB, scaleOne := func(tr *trial) { tr.createFoo("b", "b", 1) }, func(tr *trial) { tr.scaleDeployment("one", 5) }
-	renameA := func(tr *trial) { tr.renameDeployment("a", "two") }
-	byWebhook, notFound := proxy.Denied(http.StatusConflict), proxy.Denied(http.StatusNotFound)
-	lostRace := proxy.Refuse(http.StatusConflict)
-	forbidden, internal := proxy.Refuse(http.StatusForbidden), proxy.Refuse(http.StatusInternalServerError)
-	return []scenario{
-		{row: "G7", title: "an adopted Deployment has a very long selector",
-			quick: 1, cases: one("of 6,000 characters", longSelector), oursOnly: noAdoption},
-		{row: "G7", title: "the owner of a Deployment has a very long kind and name", quick: 1, cases: one("of 40,000 characters", longOwner)},
-		{row: "G8", title: "a Deployment that was handed over once is taken away: it is not adopted again", quick: 2, oursOnly: noAdoption, cases: []trialCase{
+var rowsG7 = []scenario{
+	{row: "G7", title: "an adopted Deployment has a very long selector",
+		quick: 1, cases: one("of 6,000 characters", func(tr *trial) {
+			// The selector of an adopted Deployment is longer than a status may hold, and a part
+			// of it would select other Pods.
+			values := []string{"nginx"}
+			for i := range 100 {
+				values = append(values, fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 56)))
+			}
+			tr.start()
+			tr.adopt(func(d *appsv1.Deployment) {
+				d.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+					{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values},
+				}}
+			})
+			if foo := tr.foo("a"); foo.Status.Selector != "" {
+				tr.failf("status.selector has %d characters", len(foo.Status.Selector))
+			}
+			tr.scaleFoo("a", 3)
+		}), oursOnly: noAdoption},
+	{row: "G7", title: "the owner of a Deployment has a very long kind and name",
+		quick: 1, cases: one("of 40,000 characters", func(tr *trial) {
+			// The kind and name of the owner are longer than any message. The API server validates
+			// neither.
+			const long = 40_000
+			tr.startExempt()
+			tr.protect(tr.createDeployment("a",
+				ownedBy(strings.Repeat("n", long), foreignUID, "faults.example.com/v1", strings.Repeat("K", long))))
+			tr.createFoo("a", "a", 3)
+			tr.stableAndQuiet()
+			tr.mustSay("a", `Deployment "a"`)
+		})},
+	{row: "G8", title: "a Deployment that was handed over once is taken away: it is not adopted again",
+		quick: 2, oursOnly: noAdoption, cases: []trialCase{
 			{name: "the owner is taken away", run: adoptedOnce(takeAway)},
 			{name: "an orphan, and a Foo of the same name", run: adoptedOnce(func(tr *trial) {
 				tr.orphan()
 				tr.createFoo("a", "a", 1)
 			})},
 		}},
-		{row: "G9", title: "an outage and a refusal in turn: each is reported once", quick: 1, cases: []trialCase{
-			{name: "a refusal first", run: inTurn(forbidden, internal)},
-			{name: "an outage first", run: inTurn(internal, forbidden)},
-		}},
-		{row: "G12", title: "a webhook denies a write with the code 409 or 404, or the reason Conflict: the Foo reports it within seconds, and the write is not repeated all the time",
-			quick: 2, cases: []trialCase{
-				{name: "a create, 409", run: denied(byWebhook, isCreate, createB, "b", failed, proxy.DenialText)},
-				{name: "an update, 404", run: denied(notFound, isUpdate, scaleOne, "a", failed, proxy.DenialText)},
-				{name: "a create, reason Conflict", run: denied(lostRace, isCreate, createB, "b", outage, "not be created yet")},
-				{name: "an update, reason Conflict", run: denied(lostRace, isUpdate, scaleOne, "a", outage, "not be updated yet")},
-				{name: "a delete, 409", needs: "rename", run: denied(byWebhook, isDelete, renameA, "a", failed, proxy.DenialText)},
-			}},
-		{row: "G13", title: "somebody changes the Deployment back after each repair: few repairs, one Warning, and the Foo says who it is",
-			cases: one("the replicas", changedBack),
-			why:   "each event of the Deployment adds the Foo's key to the queue at once"},
-		{row: "G13", title: "two controllers with different images have one Foo", cases: one("for a while", twoImages), oursOnly: noImage},
-		{row: "G14", title: "an admission policy changes a Deployment only when it is created: one update repairs it",
-			quick: 1, cases: one("the replicas", mutatedOnCreate)},
-	}
-}
-
-// G7: the selector of an adopted Deployment is longer than a status may hold, and a part of
-// it would select other Pods.
-func longSelector(tr *trial) {
-	values := []string{"nginx"}
-	for i := range 100 {
-		values = append(values, fmt.Sprintf("%03d-%s", i, strings.Repeat("x", 56)))
-	}
-	tr.start()
-	tr.adopt(func(d *appsv1.Deployment) {
-		d.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values},
-		}}
-	})
-	if foo := tr.foo("a"); foo.Status.Selector != "" {
-		tr.failf("status.selector has %d characters", len(foo.Status.Selector))
-	}
-	tr.scaleFoo("a", 3)
+	{row: "G9", title: "an outage and a refusal in turn: each is reported once", quick: 1, cases: []trialCase{
+		{name: "a refusal first", run: inTurn(http.StatusForbidden, http.StatusInternalServerError)},
+		{name: "an outage first", run: inTurn(http.StatusInternalServerError, http.StatusForbidden)},
+	}},
+	{row: "G12", title: "a webhook denies a write with the code 409 or 404, or the reason Conflict: the Foo reports it within seconds, and the write is not repeated all the time",
+		quick: 2, cases: denials()},
+	{row: "G13", title: "somebody changes the Deployment back after each repair: few repairs, one Warning, and the Foo says who it is",
+		cases: one("the replicas", func(tr *trial) {
+			// An opponent sets the replicas back as soon as they are repaired.
+			r := tr.startWithFoo("a", 1)
+			began := time.Now()
+			tr.oppose("a", 3)
+			tr.mustNotFight(r, began)
+			tr.mustBeStalled("a", somebody)
+			tr.timeout = 2 * waitTimeout // the next repair has to last a minute
+		}),
+		why: "each event of the Deployment adds the Foo's key to the queue at once"},
+	{row: "G13", title: "two controllers with different images have one Foo",
+		cases: one("for a while", func(tr *trial) {
+			// Two controllers with different images have the same Foo. Each takes the other for
+			// somebody who undoes its repairs.
+			r := tr.startExemptWithFoo("a", 1)
+			began := time.Now()
+			other := tr.startExempt("-image=nginx:other")
+			tr.pause(fightTime)
+			tr.mustNotFight(r, began)
+			tr.mustNotFight(other, began)
+			tr.mustBeStalled("a", "sample-controller")
+			if writes := len(r.made(isWork)) + len(other.made(isWork)); writes > 6*maxRepairs {
+				tr.failf("two controllers made %d writes for one Foo", writes)
+			}
+			other.close()
+			tr.timeout = 2 * waitTimeout // the next repair has to last a minute
+		}), oursOnly: noImage},
+	{row: "G14", title: "an admission policy changes a Deployment only when it is created: one update repairs it",
+		quick: 1, cases: one("the replicas", func(tr *trial) {
+			// Such a policy says nothing about updates, so one of them repairs the Deployment.
+			r := tr.start()
+			tr.mutate(capping(), creates)
+			tr.createFoo("a", "a", 5)
+			tr.stableAndQuiet()
+			if updates := r.made(isUpdate, succeeded); len(updates) != 1 {
+				tr.failf("it repaired the Deployment by %d updates", len(updates))
+			}
+		})},
 }
 
 // adopt creates a Deployment that asks for adoption, and the Foo that adopts it.
@@ -85,18 +114,6 @@ func (tr *trial) adopt(options ...func(*appsv1.Deployment)) {
 	}
 	tr.createDeployment("a", append(options, asking)...)
 	tr.settledFoo("a", "a", 2)
-}
-
-// G7: the kind and name of the owner are longer than any message. The API server validates
-// neither.
-func longOwner(tr *trial) {
-	const long = 40_000
-	tr.startExempt()
-	tr.protect(tr.createDeployment("a",
-		ownedBy(strings.Repeat("n", long), foreignUID, "faults.example.com/v1", strings.Repeat("K", long))))
-	tr.createFoo("a", "a", 3)
-	tr.stableAndQuiet()
-	tr.mustSay("a", `Deployment "a"`)
 }
 
 // G8: the update that adopts a Deployment removes the annotation that asked for it.
@@ -117,12 +134,14 @@ func adoptedOnce(change func(*trial)) func(*trial) {
 }
 
 // G9: the same write fails by an outage and a refusal in turn.
-func inTurn(faults ...proxy.Fault) func(*trial) {
+func inTurn(codes ...int) func(*trial) {
 	return func(tr *trial) {
 		tr.timeout = backoffTimeout
 		r := tr.start()
 		var attempts atomic.Int32
-		end := r.proxy.Use(isCreate, func(x *proxy.Exchange) { faults[int(attempts.Add(1)-1)%len(faults)](x) })
+		end := r.proxy.Use(isCreate, func(x *proxy.Exchange) {
+			proxy.Refuse(codes[int(attempts.Add(1)-1)%len(codes)])(x)
+		})
 		tr.createFoo("a", "a", 1)
 		tr.awaitCalls(r, 5, isCreate)
 		tr.mustReportOnce(r)
@@ -157,6 +176,22 @@ func (tr *trial) mustReportOnce(r *replica) {
 	}
 }
 
+// denials are G12.
+func denials() []trialCase {
+	const failed, outage = samplev1alpha1.ReasonDeploymentFailed, samplev1alpha1.ReasonProgressing
+	createB, scaleOne := func(tr *trial) { tr.createFoo("b", "b", 1) }, func(tr *trial) { tr.scaleDeployment("one", 5) }
+	renameA := func(tr *trial) { tr.renameDeployment("a", "two") }
+	byWebhook, notFound := proxy.Denied(http.StatusConflict), proxy.Denied(http.StatusNotFound)
+	lostRace := proxy.Refuse(http.StatusConflict)
+	return []trialCase{
+		{name: "a create, 409", run: denied(byWebhook, isCreate, createB, "b", failed, proxy.DenialText)},
+		{name: "an update, 404", run: denied(notFound, isUpdate, scaleOne, "a", failed, proxy.DenialText)},
+		{name: "a create, reason Conflict", run: denied(lostRace, isCreate, createB, "b", outage, "not be created yet")},
+		{name: "an update, reason Conflict", run: denied(lostRace, isUpdate, scaleOne, "a", outage, "not be updated yet")},
+		{name: "a delete, 409", needs: "rename", run: denied(byWebhook, isDelete, renameA, "a", failed, proxy.DenialText)},
+	}
+}
+
 // G12: an admission webhook denies a write until it is asked to stop. It chooses the code of
 // its answer, and may choose one that the API server itself answers to a client that lost a
 // race. The Foo must report the reason, in words that contain said.
@@ -177,16 +212,6 @@ const (
 	// maxRepairs bounds the repairs meanwhile: some at once, the rest with pauses that double.
 	maxRepairs = 10
 )
-
-// G13: an opponent sets the replicas back as soon as they are repaired.
-func changedBack(tr *trial) {
-	r := tr.startWithFoo("a", 1)
-	began := time.Now()
-	tr.oppose("a", 3)
-	tr.mustNotFight(r, began)
-	tr.mustBeStalled("a", somebody)
-	tr.timeout = 2 * waitTimeout // the next repair has to last a minute
-}
 
 // oppose sets the replicas of a Deployment again and again, each time as soon as they
 // differ.
@@ -233,32 +258,4 @@ func (tr *trial) mustBeStalled(foo, manager string) {
 	}
 	tr.must(tr.checkReady(found, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed))
 	tr.mustSay(foo, fmt.Sprintf("is changed back after each repair, last by %q", manager))
-}
-
-// G13: two controllers with different images have the same Foo. Each takes the other for
-// somebody who undoes its repairs.
-func twoImages(tr *trial) {
-	r := tr.startExemptWithFoo("a", 1)
-	began := time.Now()
-	other := tr.startExempt("-image=nginx:other")
-	tr.pause(fightTime)
-	tr.mustNotFight(r, began)
-	tr.mustNotFight(other, began)
-	tr.mustBeStalled("a", "sample-controller")
-	if writes := len(r.made(isWork)) + len(other.made(isWork)); writes > 6*maxRepairs {
-		tr.failf("two controllers made %d writes for one Foo", writes)
-	}
-	other.close()
-	tr.timeout = 2 * waitTimeout // the next repair has to last a minute
-}
-
-// G14: such a policy says nothing about updates, so one of them repairs the Deployment.
-func mutatedOnCreate(tr *trial) {
-	r := tr.start()
-	tr.mutate(capping(), creates)
-	tr.createFoo("a", "a", 5)
-	tr.stableAndQuiet()
-	if updates := r.made(isUpdate, succeeded); len(updates) != 1 {
-		tr.failf("it repaired the Deployment by %d updates", len(updates))
-	}
 }

@@ -25,43 +25,84 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-func rowsG() []scenario {
-	return append([]scenario{
-		{row: "G1", title: "a webhook that must be called is down (500): the Foo reports it, and the existing Pods stay in service",
-			quick: 3, cases: []trialCase{
-				{name: "a create", run: webhookDown("b", `Deployment "b" could not be created yet: `,
-					func(tr *trial) { tr.createFoo("b", "b", 1) })},
-				{name: "a scale", run: webhookDown("a", `Deployment "one" could not be updated yet: `,
-					func(tr *trial) { tr.scaleFoo("a", 3) })},
-				{name: "a rename", needs: "rename", run: webhookDown("a", `Deployment "two" could not be created yet: `,
-					func(tr *trial) { tr.renameDeployment("a", "two") })},
+var rowsG = []scenario{
+	{row: "G1", title: "a webhook that must be called is down (500): the Foo reports it, and the existing Pods stay in service",
+		quick: 3, cases: []trialCase{
+			{name: "a create", run: webhookDown("b", `Deployment "b" could not be created yet: `,
+				func(tr *trial) { tr.createFoo("b", "b", 1) })},
+			{name: "a scale", run: webhookDown("a", `Deployment "one" could not be updated yet: `,
+				func(tr *trial) { tr.scaleFoo("a", 3) })},
+			{name: "a rename", needs: "rename", run: webhookDown("a", `Deployment "two" could not be created yet: `,
+				func(tr *trial) { tr.renameDeployment("a", "two") })},
+		}},
+	{row: "G2", title: "writes for two Foos are answered with 429 and Retry-After: other Foos do not wait",
+		quick: 2,
+		why:   "client-go waits for Retry-After within the call, up to ten times, and there are two workers",
+		cases: []trialCase{
+			{name: "by a Status", run: throttled(proxy.RetryAfter(retryAfter))},
+			{name: "by a header alone", run: throttled(proxy.RetryAfterText(retryAfter))},
+		}},
+	{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo reports what differs, and the controller does not write again",
+		quick: 3, cases: []trialCase{
+			{name: "the replicas before the Foo is changed", run: cappedByPolicy(changeFoo)},
+			{name: "the replicas before the Deployment is changed", run: cappedByPolicy(changeDeployment)},
+			{name: "the image", run: func(tr *trial) {
+				// The policy replaces the image. The shipped policy forbids this image to the account
+				// that it applies to.
+				const mirrored = "mirror.example.com/nginx:latest"
+				flags, resyncs := tr.resyncFlags()
+				tr.startExempt(flags...)
+				isMirrored := func(d *appsv1.Deployment) bool { return d.Spec.Template.Spec.Containers[0].Image == mirrored }
+				mirror := mutation{"/spec/template/spec/containers/0/image", fmt.Sprintf("%q", mirrored), isMirrored}
+				tr.mutatedByPolicy(mirror, 0, resyncs, changeFoo, func(int32) string { return mirrored })
 			}},
-		{row: "G2", title: "writes for two Foos are answered with 429 and Retry-After: other Foos do not wait", quick: 2,
-			why: "client-go waits for Retry-After within the call, up to ten times, and there are two workers", cases: []trialCase{
-				{name: "by a Status", run: throttled(proxy.RetryAfter(retryAfter))},
-				{name: "by a header alone", run: throttled(proxy.RetryAfterText(retryAfter))},
-			}},
-		{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo reports what differs, and the controller does not write again",
-			quick: 3, cases: []trialCase{
-				{name: "the replicas before the Foo is changed", run: cappedByPolicy(changeFoo)},
-				{name: "the replicas before the Deployment is changed", run: cappedByPolicy(changeDeployment)},
-				{name: "the image", run: mirroredByPolicy},
-			},
-			why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which is a change and causes the next sync of the Foo: an endless loop, as fast as the client's rate limit allows"},
-		{row: "G4", title: "an update is refused while the Deployment's status changes all the time: the update is not repeated at each change",
-			quick: 1, cases: one("a condition", flapping),
-			why: "each event of the Deployment adds the Foo's key to the queue at once, whatever its back-off"},
-		{row: "G5", title: "a Deployment is paused during a rollout", quick: 1, cases: one("by a user", pausedRollout), oursOnly: noConditions},
-		{row: "G6", title: "the CRD has no status subresource", quick: 1, breaksPlane: true, cases: one("no subresource", crdMismatch(
+		},
+		why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which is a change and causes the next sync of the Foo: an endless loop, as fast as the client's rate limit allows"},
+	{row: "G4", title: "an update is refused while the Deployment's status changes all the time: the update is not repeated at each change",
+		quick: 1, cases: one("a condition", func(tr *trial) {
+			// A change of the status says nothing about the refusal.
+			r := tr.startWithFoo("a", 1)
+			tr.deny("a", updates, "")
+			tr.whileRefused("a", samplev1alpha1.ReasonDeploymentFailed, func() {
+				tr.scaleFoo("a", 3)
+				tr.stableAndQuiet()
+				tr.mustSay("a", denialText)
+				began := time.Now()
+				tr.flap(r, "a")
+				tr.stableAndQuiet()
+				if attempts := len(r.made(since(began), isDeploymentWrite)); attempts > maxRefused {
+					tr.failf("a refused update was repeated %d times while the Deployment's status changed %d times",
+						attempts, statusChanges)
+				}
+			}, tr.withdraw)
+			tr.scaleFoo("a", 2) // the new spec ends the back-off
+		}),
+		why: "each event of the Deployment adds the Foo's key to the queue at once, whatever its back-off"},
+	{row: "G5", title: "a Deployment is paused during a rollout",
+		quick: 1, cases: one("by a user", func(tr *trial) {
+			// A user paused a Deployment, and its template changes.
+			tr.startWithFoo("a", 2)
+			tr.patchDeployment("a", `{"spec":{"paused":true}}`)
+			tr.settled()
+			tr.whileRefused("a", samplev1alpha1.ReasonProgressing, func() {
+				tr.patchDeployment("a", `{"spec":{"template":{"metadata":{"annotations":{"somebody":"mine"}}}}}`)
+				// Such a status may come some seconds late.
+				tr.awaitReported("a", "is paused")
+				tr.stableAndQuiet()
+				tr.serves("a", 2)
+			}, func() { tr.patchDeployment("a", `{"spec":{"paused":null}}`) })
+		}), oursOnly: noConditions},
+	{row: "G6", title: "the CRD has no status subresource",
+		quick: 1, breaksPlane: true, cases: one("no subresource", crdMismatch(
 			"/subresources/status",
 			func(_ *samplev1alpha1.Foo, err error) bool { return apierrors.IsNotFound(err) })),
-			why: "the 404 is treated like any other error, and retried"},
-		{row: "G6", title: "the CRD prunes the conditions", quick: 1, breaksPlane: true, cases: one("no conditions", crdMismatch(
+		why: "the 404 is treated like any other error, and retried"},
+	{row: "G6", title: "the CRD prunes the conditions",
+		quick: 1, breaksPlane: true, cases: one("no conditions", crdMismatch(
 			"/schema/openAPIV3Schema/properties/status/properties/conditions",
 			func(stored *samplev1alpha1.Foo, err error) bool {
 				return err == nil && len(stored.Status.Conditions) == 0
 			}))},
-	}, rowsG7()...)
 }
 
 // G1: a webhook with failurePolicy Fail does not answer while a user changes a Foo. The
@@ -146,17 +187,6 @@ func cappedByPolicy(change func(*trial)) func(*trial) {
 	}
 }
 
-// G3: the policy replaces the image. The shipped policy forbids this image to the account
-// that it applies to.
-func mirroredByPolicy(tr *trial) {
-	const mirrored = "mirror.example.com/nginx:latest"
-	flags, resyncs := tr.resyncFlags()
-	tr.startExempt(flags...)
-	isMirrored := func(d *appsv1.Deployment) bool { return d.Spec.Template.Spec.Containers[0].Image == mirrored }
-	mirror := mutation{"/spec/template/spec/containers/0/image", fmt.Sprintf("%q", mirrored), isMirrored}
-	tr.mutatedByPolicy(mirror, 0, resyncs, changeFoo, func(int32) string { return mirrored })
-}
-
 // mutatedByPolicy is G3, and D12: the condition says what differs, and the controller does
 // not write again at a resync. differs returns what the condition must say of a Foo with so
 // many replicas. After the policy is deleted, a change makes the controller write.
@@ -189,25 +219,6 @@ const (
 	// maxRefused bounds the attempts of that update meanwhile.
 	maxRefused = 10
 )
-
-// G4: a change of the status says nothing about the refusal.
-func flapping(tr *trial) {
-	r := tr.startWithFoo("a", 1)
-	tr.deny("a", updates, "")
-	tr.whileRefused("a", samplev1alpha1.ReasonDeploymentFailed, func() {
-		tr.scaleFoo("a", 3)
-		tr.stableAndQuiet()
-		tr.mustSay("a", denialText)
-		began := time.Now()
-		tr.flap(r, "a")
-		tr.stableAndQuiet()
-		if attempts := len(r.made(since(began), isDeploymentWrite)); attempts > maxRefused {
-			tr.failf("a refused update was repeated %d times while the Deployment's status changed %d times",
-				attempts, statusChanges)
-		}
-	}, tr.withdraw)
-	tr.scaleFoo("a", 2) // the new spec ends the back-off
-}
 
 // flap changes a condition in a Deployment's status again and again.
 func (tr *trial) flap(r *replica, deployment string) {
@@ -242,20 +253,6 @@ func (tr *trial) changeEach(r *replica, deployment string, times int, change fun
 			return nil
 		})
 	}
-}
-
-// G5: a user paused a Deployment, and its template changes.
-func pausedRollout(tr *trial) {
-	tr.startWithFoo("a", 2)
-	tr.patchDeployment("a", `{"spec":{"paused":true}}`)
-	tr.settled()
-	tr.whileRefused("a", samplev1alpha1.ReasonProgressing, func() {
-		tr.patchDeployment("a", `{"spec":{"template":{"metadata":{"annotations":{"somebody":"mine"}}}}}`)
-		// Such a status may come some seconds late.
-		tr.awaitReported("a", "is paused")
-		tr.stableAndQuiet()
-		tr.serves("a", 2)
-	}, func() { tr.patchDeployment("a", `{"spec":{"paused":null}}`) })
 }
 
 // G6: the CRD lacks a part that the program was made for. inForce reports whether

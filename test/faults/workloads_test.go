@@ -32,7 +32,7 @@ func rows() []*scenario {
 	for _, w := range workloads() {
 		all = append(all, &scenario{row: w.row, title: "no fault: " + w.title, workload: w, oursOnly: w.oursOnly, why: w.why})
 	}
-	for _, letter := range [][]scenario{rowsA(), rowsB(), rowsC(), rowsD(), rowsE(), rowsF(), rowsG(), rowsAtRest()} {
+	for _, letter := range [][]scenario{rowsA, rowsB, rowsC, rowsD, rowsD9, rowsE, rowsF, rowsG, rowsG7, rowsAtRest} {
 		for _, sc := range letter {
 			all = append(all, &sc)
 		}
