@@ -79,7 +79,14 @@ func TestWorkloads(t *testing.T) {
 			t.Run("no fault", func(t *testing.T) {
 				for _, sc := range run.rows {
 					if sc.workload != nil {
-						t.Run(sc.workload.name, func(t *testing.T) { sc.tryWithoutFault(t, s) })
+						t.Run(sc.workload.name, func(t *testing.T) {
+							s.setWrites(sc.workload.name, 0)
+							sc.skipFor(t, s)
+							t.Parallel()
+							sc.tryCase(t, newTrial(t, run.cluster, s), func(tr *trial) {
+								s.setWrites(sc.workload.name, sc.workload.run(tr))
+							})
+						})
 					}
 				}
 			})
@@ -113,14 +120,6 @@ func tryAll(t *testing.T, s *subject, meant func(*scenario) bool) {
 			})
 		}
 	}
-}
-
-// tryWithoutFault runs a workload without a fault, and counts its writes.
-func (sc *scenario) tryWithoutFault(t *testing.T, s *subject) {
-	s.setWrites(sc.workload.name, 0)
-	sc.skipFor(t, s)
-	t.Parallel()
-	sc.tryCase(t, newTrial(t, run.cluster, s), func(tr *trial) { s.setWrites(sc.workload.name, sc.workload.run(tr)) })
 }
 
 // TestControlPlane runs the rows that break the control plane, one after the other.
@@ -221,7 +220,8 @@ func (sc *scenario) note(s *subject, err error) {
 	found.tried++
 	if err != nil {
 		found.Failed++
-		if reason := firstLine(err); found.Reason == "" || reason < found.Reason {
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		if reason := strings.TrimRight(varying.ReplaceAllString(line, ""), ". "); found.Reason == "" || reason < found.Reason {
 			found.Reason = reason // the same one, in whatever order the trials end
 		}
 	}
@@ -238,13 +238,6 @@ func (sc *scenario) noteSkipped(s *subject, why string) {
 // varying matches the parts of an error that differ from run to run.
 var varying = regexp.MustCompile(
 	`waiting until the state is right and nothing is written: not within [0-9.a-z]+: |faults-[a-z0-9]+`)
-
-// firstLine returns the first line of an error, without the parts that differ from run to
-// run.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimRight(varying.ReplaceAllString(line, ""), ". ")
-}
 
 // page is the data of the template.
 type page struct {

@@ -72,7 +72,10 @@ func (tr *trial) quietFor(silence time.Duration) {
 		}
 		return tr.checkSilence(ctx, before, silence)
 	})
-	tr.must(errors.Join(err, tr.checkProtected()))
+	for _, check := range tr.expected.protected {
+		err = errors.Join(err, check())
+	}
+	tr.must(err)
 }
 
 // snapshot holds the objects in a trial's namespace.
@@ -104,17 +107,14 @@ func (s *snapshot) check(tr *trial) error {
 	}
 	for i := range s.deployments {
 		d := &s.deployments[i]
-		if ref := metav1.GetControllerOf(d); ref != nil && isFoo(ref) && !live[ref.UID] {
+		ref := metav1.GetControllerOf(d)
+		// The garbage collector ignores owners of a version that the API server does not serve.
+		isFoo := ref != nil && ref.Kind == "Foo" && ref.APIVersion == samplev1alpha1.SchemeGroupVersion.String()
+		if isFoo && !live[ref.UID] {
 			return fmt.Errorf("Deployment %s still exists, but its Foo is deleted", d.Name)
 		}
 	}
 	return nil
-}
-
-// isFoo reports whether an owner is a Foo in the version that the API server serves. The
-// garbage collector ignores others.
-func isFoo(ref *metav1.OwnerReference) bool {
-	return ref.Kind == "Foo" && ref.APIVersion == samplev1alpha1.SchemeGroupVersion.String()
 }
 
 func (s *snapshot) checkFoo(tr *trial, foo *samplev1alpha1.Foo) error {
@@ -248,12 +248,8 @@ func (tr *trial) awaitReported(foo string, words ...string) {
 // meanwhile.
 func (tr *trial) checkSilence(ctx context.Context, before *snapshot, silence time.Duration) error {
 	began := time.Now()
-	timer := time.NewTimer(silence)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := sleep(ctx, silence); err != nil {
+		return err
 	}
 	writes := tr.made(since(began), isWrite, func(call *proxy.Call) bool { return !tr.isIgnored(call) })
 	if len(writes) > 0 {
@@ -276,15 +272,6 @@ func (tr *trial) isIgnored(call *proxy.Call) bool {
 		return true
 	}
 	return tr.subject.isUpstream && (call.Resource == "events" || call.Subresource == "status" && call.Unchanged)
-}
-
-// checkProtected returns an error if a protected object has changed.
-func (tr *trial) checkProtected() error {
-	var errs []error
-	for _, check := range tr.expected.protected {
-		errs = append(errs, check())
-	}
-	return errors.Join(errs...)
 }
 
 // protectThat makes the oracle check a Deployment that the controller must leave as it is.

@@ -188,28 +188,21 @@ type controlPlane struct {
 // newControlPlane starts a control plane for one test.
 func newControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	p := &controlPlane{data: filepath.Join(t.TempDir(), "data"), components: map[string]*program{}}
-	must(p.readCommandLines(t.Context()))
 	var err error
-	p.lifelineRead, p.lifelineWrite, err = os.Pipe()
-	must(err)
+	if p.lifelineRead, p.lifelineWrite, err = os.Pipe(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(p.close)
-	must(p.connect())
-	must(p.start(t.Context(), allComponents()...))
-	p.testCluster, err = prepare(t.Context(), p.kubeconfig)
-	must(err)
+	if err := p.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return p
 }
 
-// readCommandLines makes the devcluster create its files, and reads the components'
-// command lines from its output.
-func (p *controlPlane) readCommandLines(ctx context.Context) error {
+// begin makes the devcluster create its files, reads the components' command lines from its
+// output, and starts them.
+func (p *controlPlane) begin(ctx context.Context) error {
 	c, err := testcluster.StartCluster(ctx, os.Getenv("DEVCLUSTER_BIN"), p.data, "-v", "-keep", "-nodes=2")
 	if err != nil {
 		return err
@@ -218,7 +211,14 @@ func (p *controlPlane) readCommandLines(ctx context.Context) error {
 		return fmt.Errorf("%w\n%s", err, c.Log)
 	}
 	p.testCluster = &testCluster{kubeconfig: c.Kubeconfig}
-	return p.parse(c.Log.String())
+	if err := errors.Join(p.parse(c.Log.String()), p.connect()); err != nil {
+		return err
+	}
+	if err := p.start(ctx, allComponents()...); err != nil {
+		return err
+	}
+	p.testCluster, err = prepare(ctx, c.Kubeconfig)
+	return err
 }
 
 // parse reads the output of devcluster -v: the name of a component, then one argument per
@@ -288,7 +288,9 @@ func (p *controlPlane) deleteLeases(ctx context.Context) error {
 // kill kills components, and returns when they have ended.
 func (p *controlPlane) kill(names ...string) {
 	for _, name := range names {
-		p.components[name].kill()
+		if component := p.components[name]; component != nil { // the start may have failed
+			component.kill()
+		}
 	}
 }
 

@@ -7,7 +7,6 @@ package faults
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -144,15 +143,6 @@ func (tr *trial) mustNotWrite(howLong time.Duration) {
 	tr.pause(howLong)
 	for _, call := range tr.made(since(began), isWork) {
 		tr.failf("it must not write, and did: %s", call.Short())
-	}
-}
-
-// mustNotRepeat fails if since a time there were more writes to Deployments than an
-// exponential back-off makes in some minutes if it starts with milliseconds.
-func (tr *trial) mustNotRepeat(began time.Time) {
-	const maxAttempts = 25
-	if attempts := len(tr.made(since(began), isDeploymentWrite)); attempts > maxAttempts {
-		tr.must(fmt.Errorf("%d writes to Deployments in %v", attempts, time.Since(began).Round(time.Second)))
 	}
 }
 

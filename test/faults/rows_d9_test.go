@@ -101,7 +101,7 @@ var rowsD9 = []scenario{
 		why: "it lists all objects when their stream fails, and its cache keeps them whole"},
 }
 
-// lostPermissions makes a case of each permission.
+// lostPermissions makes a case of each permission: it is revoked and granted again.
 func lostPermissions() []trialCase {
 	var cases []trialCase
 	for _, permission := range []string{
@@ -109,35 +109,32 @@ func lostPermissions() []trialCase {
 		"list deployments", "watch deployments", "get deployments",
 		"create deployments", "patch deployments", "delete deployments", "create events",
 	} {
-		cases = append(cases, trialCase{name: permission, run: func(tr *trial) { lostPermission(tr, permission) }})
+		cases = append(cases, trialCase{name: permission, run: func(tr *trial) {
+			tr.timeout = backoffTimeout
+			role, r := tr.startWithRole()
+			tr.settledFoo("a", "one", 1)
+			verb, resource, _ := strings.Cut(permission, " ")
+			less := role.DeepCopy()
+			for i := range less.Rules {
+				if slices.Contains(less.Rules[i].Resources, resource) {
+					less.Rules[i].Verbs = slices.DeleteFunc(less.Rules[i].Verbs, func(v string) bool { return v == verb })
+				}
+			}
+			less.Rules = slices.DeleteFunc(less.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+			less = tr.updateRole(less)
+			r.proxy.EndWatches("")
+			if tr.subject.can("rename", 1) {
+				tr.renameDeployment("a", "two")
+			}
+			tr.scaleFoo("a", 2)
+			tr.createFoo("b", "b", 1)
+			tr.pause(2 * quiet)
+			tr.mustRun(r)
+			less.Rules = role.Rules
+			tr.updateRole(less)
+		}})
 	}
 	return cases
-}
-
-// D10: a permission, such as "get foos", is revoked and granted again.
-func lostPermission(tr *trial, permission string) {
-	tr.timeout = backoffTimeout
-	role, r := tr.startWithRole()
-	tr.settledFoo("a", "one", 1)
-	verb, resource, _ := strings.Cut(permission, " ")
-	less := role.DeepCopy()
-	for i := range less.Rules {
-		if slices.Contains(less.Rules[i].Resources, resource) {
-			less.Rules[i].Verbs = slices.DeleteFunc(less.Rules[i].Verbs, func(v string) bool { return v == verb })
-		}
-	}
-	less.Rules = slices.DeleteFunc(less.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
-	less = tr.updateRole(less)
-	r.proxy.EndWatches("")
-	if tr.subject.can("rename", 1) {
-		tr.renameDeployment("a", "two")
-	}
-	tr.scaleFoo("a", 2)
-	tr.createFoo("b", "b", 1)
-	tr.pause(2 * quiet)
-	tr.mustRun(r)
-	less.Rules = role.Rules
-	tr.updateRole(less)
 }
 
 func (tr *trial) updateRole(role *rbacv1.Role) *rbacv1.Role {

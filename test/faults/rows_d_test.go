@@ -13,8 +13,8 @@ import (
 	"syscall"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/test/faults/proxy"
 )
@@ -87,7 +87,12 @@ var rowsD = []scenario{
 			tr.scaleFoo("a", 3)
 			tr.scaleFoo("b", 2)
 			tr.settledFoo("c", "c", 1)
-			tr.makeChanges(lostChanges)
+			for i := range lostChanges {
+				patch := annotating(map[string]string{"age": strconv.Itoa(i)})
+				_, err := tr.cluster.kube.CoreV1().Namespaces().Patch(tr.ctx, tr.ns, types.MergePatchType,
+					[]byte(patch), metav1.PatchOptions{})
+				tr.must(err)
+			}
 			warm := r.proxy.Use((*proxy.Call).IsWatch, proxy.Refuse(http.StatusTooManyRequests))
 			tr.restart(func() {
 				tr.must(os.RemoveAll(live))
@@ -196,15 +201,3 @@ const (
 	// maxWritesAfterRestore is more than a controller needs to converge after the restore.
 	maxWritesAfterRestore = 200
 )
-
-// makeChanges makes a number of changes in the cluster.
-func (tr *trial) makeChanges(changes int) {
-	maps := tr.cluster.kube.CoreV1().ConfigMaps(tr.ns)
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "age"}}
-	config, err := maps.Create(tr.ctx, config, metav1.CreateOptions{})
-	for i := 0; i < changes && err == nil; i++ {
-		config.Data = map[string]string{"age": strconv.Itoa(i)}
-		config, err = maps.Update(tr.ctx, config, metav1.UpdateOptions{})
-	}
-	tr.must(err)
-}

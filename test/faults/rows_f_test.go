@@ -25,7 +25,21 @@ var rowsF = []scenario{
 		breaksPlane: true, cases: one("beside a valid one", func(tr *trial) {
 			tr.timeout = backoffTimeout
 			tr.start()
-			tr.withoutRecording(tr.storeInvalidFoo)
+			tr.withoutRecording(func() {
+				// The shipped CRD refuses this Foo. It is in force again after that.
+				tr.removeFromCRD("/schema/openAPIV3Schema/properties/spec/properties/deploymentName/x-kubernetes-validations")
+				create := func(name string, dryRun ...string) func(context.Context) error {
+					return func(ctx context.Context) error {
+						foo := newFoo(name, invalidName, new(int32(1)))
+						_, err := tr.foos().Create(ctx, foo, metav1.CreateOptions{DryRun: dryRun})
+						return err
+					}
+				}
+				tr.await("the invalid Foo is stored", create("invalid"))
+				tr.must(tr.cluster.install(tr.ctx))
+				tr.must(testcluster.AwaitAnswer(tr.ctx, tr.timeout, "the shipped CRD is in force",
+					create("another", dryRun()...), apierrors.IsInvalid))
+			})
 			tr.whileRefused("invalid", samplev1alpha1.ReasonDeploymentFailed, func() {
 				tr.stableAndQuiet()
 				tr.mustSay("invalid", invalidName)
@@ -90,7 +104,14 @@ var rowsF = []scenario{
 					askers, statusChanges, writes)
 			}
 			before = len(r.made(isWork))
-			tr.changeEach(r, "shared", handOvers, tr.handOver)
+			tr.changeEach(r, "shared", handOvers, func(i int) {
+				owner, err := tr.cluster.kube.CoreV1().ConfigMaps(tr.ns).Create(tr.ctx, &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("owner-%d", i)},
+				}, metav1.CreateOptions{})
+				tr.must(err)
+				tr.patchDeployment("shared", fmt.Sprintf(`{"metadata":{"ownerReferences":[
+		{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q,"controller":true}]}}`, owner.Name, owner.UID))
+			})
 			tr.stableAndQuiet()
 			if writes := len(r.made(isWork)) - before; writes > handOvers*wokenBy {
 				tr.failf("%d Foos wait for a Deployment whose owner changed %d times: that caused %d writes",
@@ -151,22 +172,6 @@ func (tr *trial) removeFromCRD(path string) {
 	tr.must(tr.cluster.kubectl(tr.ctx, "patch", "crd", "foos.samplecontroller.k8s.io", "--type=json", "--patch="+patch))
 }
 
-// storeInvalidFoo stores a Foo that the shipped CRD refuses, and waits until the shipped
-// CRD is in force again.
-func (tr *trial) storeInvalidFoo() {
-	tr.removeFromCRD("/schema/openAPIV3Schema/properties/spec/properties/deploymentName/x-kubernetes-validations")
-	create := func(name string, dryRun ...string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := tr.foos().Create(ctx, newFoo(name, invalidName, new(int32(1))), metav1.CreateOptions{DryRun: dryRun})
-			return err
-		}
-	}
-	tr.await("the invalid Foo is stored", create("invalid"))
-	tr.must(tr.cluster.install(tr.ctx))
-	tr.must(testcluster.AwaitAnswer(tr.ctx, tr.timeout, "the shipped CRD is in force",
-		create("another", dryRun()...), apierrors.IsInvalid))
-}
-
 // newNeighbor returns another tenant of the same controllers, in a namespace of its own.
 func (tr *trial) newNeighbor() *trial {
 	created, err := tr.cluster.kube.CoreV1().Namespaces().Create(tr.ctx, &corev1.Namespace{
@@ -219,13 +224,3 @@ const (
 	handOvers = 5
 	wokenBy   = 18
 )
-
-// handOver gives Deployment shared to another owner.
-func (tr *trial) handOver(i int) {
-	owner, err := tr.cluster.kube.CoreV1().ConfigMaps(tr.ns).Create(tr.ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("owner-%d", i)},
-	}, metav1.CreateOptions{})
-	tr.must(err)
-	tr.patchDeployment("shared", fmt.Sprintf(`{"metadata":{"ownerReferences":[
-		{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q,"controller":true}]}}`, owner.Name, owner.UID))
-}

@@ -144,35 +144,30 @@ func inTurn(codes ...int) func(*trial) {
 		})
 		tr.createFoo("a", "a", 1)
 		tr.awaitCalls(r, 5, isCreate)
-		tr.mustReportOnce(r)
+		// It reports that the write failed, and then the final reason.
+		events, reasons := 0, []string{""}
+		for _, call := range r.made(isWrite, succeeded) {
+			if call.Resource == "events" {
+				events++
+			}
+			if call.Subresource != "status" {
+				continue
+			}
+			var foo samplev1alpha1.Foo
+			tr.must(json.Unmarshal(call.Answer, &foo))
+			now := ""
+			if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
+				now = ready.Reason
+			}
+			if now != reasons[len(reasons)-1] {
+				reasons = append(reasons, now)
+			}
+		}
+		if events > 2 || len(reasons) > 3 {
+			tr.failf("an outage and a refusal in turn caused %d events, and the reasons %v", events, reasons[1:])
+		}
 		end()
 		tr.scaleFoo("a", 2) // the new spec ends the back-off
-	}
-}
-
-// mustReportOnce fails if a controller reported more than two changes: that a write failed,
-// and then the final reason.
-func (tr *trial) mustReportOnce(r *replica) {
-	events, reasons := 0, []string{""}
-	for _, call := range r.made(isWrite, succeeded) {
-		if call.Resource == "events" {
-			events++
-		}
-		if call.Subresource != "status" {
-			continue
-		}
-		var foo samplev1alpha1.Foo
-		tr.must(json.Unmarshal(call.Answer, &foo))
-		now := ""
-		if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
-			now = ready.Reason
-		}
-		if now != reasons[len(reasons)-1] {
-			reasons = append(reasons, now)
-		}
-	}
-	if events > 2 || len(reasons) > 3 {
-		tr.failf("an outage and a refusal in turn caused %d events, and the reasons %v", events, reasons[1:])
 	}
 }
 

@@ -111,7 +111,9 @@ func webhookDown(foo, begins string, act func(*trial)) func(*trial) {
 	return func(tr *trial) {
 		tr.timeout = backoffTimeout
 		tr.startWithFoo("one", 1)
-		tr.failClosed()
+		tr.apply("fail-closed.yaml", manifest{})
+		isCalled := func(_ *appsv1.Deployment, err error) bool { return apierrors.IsInternalError(err) }
+		tr.awaitAdmission("the webhook is called", creates, newDeployment("probe"), isCalled)
 		tr.whileRefused(foo, samplev1alpha1.ReasonProgressing, func() {
 			act(tr)
 			tr.stableAndQuiet()

@@ -270,13 +270,16 @@ func (tr *trial) wait(what string, check func(context.Context) error) error {
 func (tr *trial) await(what string, check func(context.Context) error) { tr.must(tr.wait(what, check)) }
 
 // pause gives a controller time to do what it must not do. Use await for what it must do.
-func (tr *trial) pause(howLong time.Duration) {
+func (tr *trial) pause(howLong time.Duration) { tr.must(sleep(tr.ctx, howLong)) }
+
+func sleep(ctx context.Context, howLong time.Duration) error {
 	timer := time.NewTimer(howLong)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-tr.ctx.Done():
-		tr.must(tr.ctx.Err())
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

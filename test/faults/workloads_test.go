@@ -131,18 +131,6 @@ func always(name string, fault proxy.Fault) breakage {
 	return breakage{name, func(*replica, <-chan struct{}) proxy.Fault { return fault }}
 }
 
-// runBroken runs a workload in which one write, counted from 1, fails.
-func (w *workload) runBroken(tr *trial, b breakage, write int) {
-	r, began, recovered := w.prepare(tr), time.Now(), make(chan struct{})
-	r.proxy.Use(nth(write, isWork), b.fault(r, recovered))
-	w.act(tr)
-	tr.stableAndQuiet()
-	if len(r.made(since(began), isWork)) < write {
-		tr.must(errNotReached)
-	}
-	close(recovered)
-}
-
 // eachWrite makes a case of each write of each workload with each breakage.
 func eachWrite(breakages ...breakage) []trialCase {
 	var cases []trialCase
@@ -150,8 +138,17 @@ func eachWrite(breakages ...breakage) []trialCase {
 		for write := 1; write <= manyWrites; write++ {
 			for _, b := range breakages {
 				cases = append(cases, trialCase{
-					name: fmt.Sprintf("%s, write %d, %s", w.name, write, b.name),
-					run:  func(tr *trial) { w.runBroken(tr, b, write) }, needs: w.name, write: write,
+					name:  fmt.Sprintf("%s, write %d, %s", w.name, write, b.name),
+					needs: w.name, write: write, run: func(tr *trial) {
+						r, began, recovered := w.prepare(tr), time.Now(), make(chan struct{})
+						r.proxy.Use(nth(write, isWork), b.fault(r, recovered))
+						w.act(tr)
+						tr.stableAndQuiet()
+						if len(r.made(since(began), isWork)) < write {
+							tr.must(errNotReached)
+						}
+						close(recovered)
+					},
 				})
 			}
 		}
