@@ -59,6 +59,9 @@ func TestDashboardSelectsTheChosenClusters(t *testing.T) {
 	var names []string
 	for _, variable := range parse[dashboard](t, "dashboard.json").Templating.List {
 		names = append(names, variable.Name)
+		if variable.Name == "datasource" && variable.Type != "datasource" {
+			t.Errorf("The variable for the data source has the type %s", variable.Type)
+		}
 		// "All" matches any value, and series without the label.
 		if variable.Type == "query" && (!variable.IncludeAll || variable.AllValue != ".*") {
 			t.Errorf("%s has no choice \"All\" that also matches series without the label", variable.Name)

@@ -6,6 +6,8 @@
 package monitoring
 
 import (
+	"image"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,10 +61,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Logf("Skipping the check of the runbooks: %v", err)
 	}
-	tests, err := os.ReadFile("rules.test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := readText(t, "rules.test.yaml")
 	seen := map[string]bool{}
 	for _, group := range parse[ruleFile](t, "rules.yaml").Groups {
 		for _, rule := range group.Rules {
@@ -85,7 +84,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 				t.Errorf("docs/operations.md has no heading %q", heading)
 			}
 			// Each alert has a test in which it fires and one in which it does not.
-			if strings.Count(string(tests), "alertname: "+rule.Alert+"\n") < 2 {
+			if strings.Count(tests, "alertname: "+rule.Alert+"\n") < 2 {
 				t.Errorf("%s: rules.test.yaml lacks a test in which it fires, or one in which it does not", rule.Alert)
 			}
 		}
@@ -131,11 +130,11 @@ type dashboard struct {
 }
 
 type panel struct {
-	ID         int        `json:"id"`
-	Type       string     `json:"type"`
-	Title      string     `json:"title"`
-	Position   position   `json:"gridPos"`
-	Datasource datasource `json:"datasource"`
+	ID         int                      `json:"id"`
+	Type       string                   `json:"type"`
+	Title      string                   `json:"title"`
+	Position   struct{ H, W, X, Y int } `json:"gridPos"`
+	Datasource datasource               `json:"datasource"`
 	Targets    []struct {
 		RefID      string     `json:"refId"`
 		Expr       string     `json:"expr"`
@@ -147,13 +146,9 @@ type datasource struct {
 	UID string `json:"uid"`
 }
 
-// position is a panel's place on the grid of 24 columns.
-type position struct {
-	H, W, X, Y int
-}
-
-func (p position) overlaps(other position) bool {
-	return p.X < other.X+other.W && other.X < p.X+p.W && p.Y < other.Y+other.H && other.Y < p.Y+p.H
+// area returns a panel's place on the grid.
+func (p panel) area() image.Rectangle {
+	return image.Rect(p.Position.X, p.Position.Y, p.Position.X+p.Position.W, p.Position.Y+p.Position.H)
 }
 
 func TestDashboardLayout(t *testing.T) {
@@ -161,22 +156,15 @@ func TestDashboardLayout(t *testing.T) {
 	if d.UID == "" || d.Title == "" {
 		t.Error("The dashboard lacks a title or a uid")
 	}
-	variables := map[string]string{}
-	for _, variable := range d.Templating.List {
-		variables[variable.Name] = variable.Type
-	}
-	if variables["datasource"] != "datasource" {
-		t.Errorf("The dashboard has no variable for the data source; its variables are %v", variables)
-	}
 	for i, p := range d.Panels {
-		if p.Position.W < 1 || p.Position.H < 1 || p.Position.X < 0 || p.Position.X+p.Position.W > 24 {
+		if p.area().Empty() || !p.area().In(image.Rect(0, 0, 24, math.MaxInt)) {
 			t.Errorf("%s is at %+v, outside the grid of 24 columns", p.Title, p.Position)
 		}
 		for _, other := range d.Panels[:i] {
 			if p.ID == other.ID {
 				t.Errorf("%s and %s have the same id", p.Title, other.Title)
 			}
-			if p.Position.overlaps(other.Position) {
+			if p.area().Overlaps(other.area()) {
 				t.Errorf("%s and %s overlap", p.Title, other.Title)
 			}
 		}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"example.com/sample-controller/test/footest"
 )
 
 // Lines as kube-apiserver writes them, without the fields that Parse does not read.
@@ -158,12 +160,8 @@ func packed(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(w, text)
+	footest.Must(t, errors.Join(err, w.Close()))
 	return b.String()
 }
 
@@ -223,31 +221,21 @@ func TestLogFollowsTheFile(t *testing.T) {
 	appendTo := func(text string) {
 		t.Helper()
 		file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := file.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		footest.Must(t, err)
+		_, err = file.WriteString(text)
+		footest.Must(t, errors.Join(err, file.Close()))
 	}
 	next := func(log *Log) []Write {
 		t.Helper()
 		writes, err := log.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		footest.Must(t, err)
 		return writes
 	}
 	created, refused := createFooLine+"\n", strings.Replace(updateStatusLine, "200", "409", 1)+"\n"
 	begun := strings.Replace(createFooLine, "ResponseComplete", "ResponseStarted", 1) + "\n"
 	appendTo(refused)
 	log, err := OpenAtEnd(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	footest.Must(t, err)
 	if got := next(log); len(got) != 0 {
 		t.Errorf("after opening at the end: %v, want nothing", got)
 	}
@@ -267,9 +255,7 @@ func TestLogFollowsTheFile(t *testing.T) {
 
 	appendTo(refused)
 	for _, name := range []string{"audit-2026-01-01.log", "audit-2026-01-02.log"} {
-		if err := os.Rename(path, filepath.Join(filepath.Dir(path), name)); err != nil {
-			t.Fatal(err)
-		}
+		footest.Must(t, os.Rename(path, filepath.Join(filepath.Dir(path), name)))
 		appendTo(created)
 	}
 	if got := next(log); len(got) != 3 || got[0].OK() || !got[1].OK() || !got[2].OK() {
