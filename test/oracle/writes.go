@@ -13,8 +13,38 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// WrongOwner says what is wrong with the owner that an update leaves to a child, or "".
-func WrongOwner(before, after footest.Object) string {
+// WrongWrite says what is wrong with a controller's write of an object by what there is, or "". stored is
+// the object before it, nil for a create, and next the object after it, nil for a delete. known returns
+// what the controller knows of a child of the same kind. That an update changes only what the controller
+// owns, DescribeTaken checks.
+func (w World) WrongWrite(stored, next footest.Object, known func(name string) footest.Object) string {
+	switch isOwner := w.Owner.Is(cmp.Or(next, stored)); {
+	case isOwner && (stored == nil || next == nil):
+		return "which belongs to users"
+	case isOwner:
+		return ""
+	case next == nil:
+		return w.wrongDelete(stored, known)
+	case stored == nil:
+		if ref := metav1.GetControllerOf(next); ref == nil || !w.Owner.IsOwned(ref) {
+			return "without a controller reference to a " + w.Owner.Kind.Kind
+		}
+		return ""
+	}
+	owner := w.OwnerOf(next)
+	switch wrong := wrongOwner(stored, next); {
+	case wrong != "":
+		return wrong
+	case owner == nil:
+		return "although no living owner controls it"
+	case footest.IsSuspended(owner):
+		return "although its owner is suspended"
+	}
+	return ""
+}
+
+// wrongOwner says what is wrong with the owner that an update leaves to a child, or "".
+func wrongOwner(before, after footest.Object) string {
 	was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(after)
 	switch {
 	case is == nil:
@@ -27,10 +57,9 @@ func WrongOwner(before, after footest.Object) string {
 	return ""
 }
 
-// WrongDelete says what is wrong with the deletion of a child, or "": it must be its owner's, and the owner
-// must ask for another one and have that. known returns what the controller knows of a child of
-// the same kind.
-func (w World) WrongDelete(child footest.Object, known func(name string) footest.Object) string {
+// wrongDelete says what is wrong with the deletion of a child, or "": it must be its owner's, and the owner
+// must ask for another one and have that.
+func (w World) wrongDelete(child footest.Object, known func(name string) footest.Object) string {
 	kind, owner := footest.KindOf(child), w.OwnerOf(child)
 	switch {
 	case owner == nil:

@@ -25,8 +25,6 @@ func TestBrokenWritesOfDeploymentsAreDetected(t *testing.T) {
 		{"creates a Deployment without an owner", once(createOrphan), "sent create of deployments web, without a controller reference"},
 		{"adopts a Deployment without consent", once(adoptWithoutConsent), "sent update of deployments foreign, which adopts it, although nobody has handed it over to a"},
 		{"changes fields of others", once(adoptWithoutConsent), "changed fields of others in deployments foreign"},
-		{"deletes a foreign Deployment", once(deleteForeign), "sent delete of deployments foreign, although no living owner controls it"},
-		{"deletes its Deployment", once(createAndDelete), "sent delete of deployments web, although Foo a asks for it"},
 		{"creates its Deployment twice", once(createTwice), "sent create of deployments web although its own write 0s ago"},
 	})
 }
@@ -69,13 +67,6 @@ func createOther(ctx context.Context, clients Clients, _ record.EventRecorder, f
 	return err
 }
 
-func createAndDelete(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	if err := createOther(ctx, clients, recorder, foo); err != nil {
-		return err
-	}
-	return clients.Kubernetes.AppsV1().Deployments(footest.Namespace).Delete(ctx, foo.Spec.DeploymentName, metav1.DeleteOptions{})
-}
-
 func createTwice(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	return errors.Join(createOther(ctx, clients, recorder, foo), createOther(ctx, clients, recorder, foo))
 }
@@ -92,8 +83,4 @@ func adoptWithoutConsent(ctx context.Context, clients Clients, _ record.EventRec
 	deployment.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	_, err = client.Update(ctx, deployment, metav1.UpdateOptions{})
 	return err
-}
-
-func deleteForeign(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
-	return clients.Kubernetes.AppsV1().Deployments(footest.Namespace).Delete(ctx, "foreign", metav1.DeleteOptions{})
 }

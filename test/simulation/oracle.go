@@ -154,19 +154,12 @@ func (c *connection) inspect(action string) inspector {
 		if stored != nil && next != nil && !c.stale && !c.cluster.mutatesWrites() && equality.Semantic.DeepEqual(stored, next) {
 			c.cluster.violationf("%s sent a write of %s that changes nothing", c.name, id)
 		}
-		wrong := ""
-		switch {
-		case action == "update-status":
-		case id.kind == c.cluster.owner.Kind && action == "update": // inspectLate has checked its fields
-		case id.kind == c.cluster.owner.Kind:
-			wrong = "which belongs to users"
-		case action == "create":
-			wrong = c.wrongCreate(next)
-		case action == "update":
-			wrong = c.wrongUpdate(stored, next)
-		case action == "delete":
-			wrong = c.wrongDelete(stored)
+		if action == "update-status" {
+			return
 		}
+		w := c.stored()
+		known := func(name string) footest.Object { return c.cluster.api.objects[objectID{id.kind, name}] }
+		wrong := cmp.Or(w.WrongWrite(stored, next, known), c.recreated(id, stored, next, w.OwnerOf(cmp.Or(next, stored))))
 		if wrong != "" {
 			c.cluster.violationf("%s sent %s of %s, %s", c.name, action, id, wrong)
 		}
@@ -207,31 +200,18 @@ func (c *connection) inspectRefused(r *request, err error) {
 	}
 }
 
-func (c *connection) wrongCreate(next footest.Object) string {
-	if ref := metav1.GetControllerOf(next); ref == nil || !c.cluster.owner.IsOwned(ref) {
-		return "without a controller reference to a " + c.cluster.owner.Kind.Kind
-	}
-	if foo := c.stored().OwnerOf(next); foo != nil && !c.stale && c.cluster.removed[idOf(next)] == generationOf(foo) {
+// recreated says of a create if a controller had deleted the child for the same generation of its owner,
+// foo, or nil.
+func (c *connection) recreated(id objectID, stored, next, foo footest.Object) string {
+	removed := c.cluster.removed
+	switch {
+	case foo == nil:
+	case next == nil:
+		removed[id] = generationOf(foo)
+	case stored == nil && !c.stale && removed[id] == generationOf(foo):
 		return "which a controller had deleted for the same generation of the owner"
 	}
 	return ""
-}
-
-func (c *connection) wrongUpdate(stored, next footest.Object) string {
-	if wrong := oracle.WrongOwner(stored, next); wrong != "" || c.stored().OwnerOf(next) != nil {
-		return wrong
-	}
-	return "although no living owner controls it"
-}
-
-func (c *connection) wrongDelete(stored footest.Object) string {
-	w, id := c.stored(), idOf(stored)
-	if foo := w.OwnerOf(stored); foo != nil {
-		c.cluster.removed[id] = generationOf(foo)
-	}
-	return w.WrongDelete(stored, func(name string) footest.Object {
-		return c.cluster.api.objects[objectID{id.kind, name}]
-	})
 }
 
 // generationOf identifies a Foo and its generation.

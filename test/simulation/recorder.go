@@ -7,7 +7,6 @@ package simulation
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 
@@ -15,12 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 
 	"example.com/sample-controller/test/footest"
 )
 
 // recorder is an event recorder that matches events with transitions.
-type recorder struct{ conn *connection }
+type recorder struct {
+	record.EventRecorder // of which the controller calls only Event
+
+	conn *connection
+}
 
 // Event reports a violation if the event belongs to no transition.
 func (r recorder) Event(object runtime.Object, _, reason, _ string) {
@@ -34,16 +38,6 @@ func (r recorder) Event(object runtime.Object, _, reason, _ string) {
 	if tooMany && !c.recordsForCrashed(uid) && !c.storedUnanswered(uid, reason) {
 		c.cluster.violationf("%s sent the event %s on %s %s without a transition", c.name, reason, c.cluster.owner, name)
 	}
-}
-
-// Eventf is Event with a formatted message.
-func (r recorder) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
-	r.Event(object, eventType, reason, fmt.Sprintf(format, args...))
-}
-
-// AnnotatedEventf is Eventf; it ignores annotations.
-func (r recorder) AnnotatedEventf(object runtime.Object, _ map[string]string, eventType, reason, format string, args ...any) {
-	r.Eventf(object, eventType, reason, format, args...)
 }
 
 // recordsForCrashed reports whether an event belongs to a transition that another

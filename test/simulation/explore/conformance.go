@@ -10,19 +10,17 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
@@ -36,8 +34,6 @@ var (
 const (
 	// stepsOfPath is how long a path is at most. Most make 60 to 80 requests.
 	stepsOfPath = 200
-	// maxDifferences is after how many paths that differ the comparison ends.
-	maxDifferences = 3
 	// pathWorkers is how many paths are replayed at the same time.
 	pathWorkers = 4
 )
@@ -50,133 +46,68 @@ func TestConformance(t *testing.T, owner *footest.OwnerRow, create New) {
 	if os.Getenv("DEVCLUSTER_BIN") == "" {
 		t.Skip("DEVCLUSTER_BIN does not name a devcluster: run make explore-conformance")
 	}
-	config, err := testcluster.LoadConfig(startCluster(t))
+	client, err := newObjectClient(startCluster(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &comparison{worlds: pathWorlds(owner), create: create, counts: map[string]int{}}
-	var errs [2]error
-	c.kube, errs[0] = kubernetes.NewForConfig(config)
-	c.dynamic, errs[1] = dynamic.NewForConfig(config)
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
-	var failed [pathWorkers]error
-	var workers sync.WaitGroup
-	for w := range failed {
-		workers.Go(func() { failed[w] = c.work(t.Context()) })
-	}
-	workers.Wait()
-	if err := errors.Join(failed[:]...); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Printf("explore-conformance: %s\n", c)
-	for _, what := range slices.Sorted(maps.Keys(c.counts)) {
-		if testing.Verbose() {
-			fmt.Printf("%8d  %s\n", c.counts[what], what)
-		}
-	}
-	for _, difference := range c.differences {
-		t.Error(difference)
-	}
-}
-
-// comparison is a comparison of the model with a real API server. Nobody else writes to the
-// namespaces that it creates for the paths.
-type comparison struct {
-	// worlds are those whose paths are replayed, in turn, and create makes their controllers.
-	worlds  []World
-	create  New
-	kube    kubernetes.Interface
-	dynamic dynamic.Interface
-
-	mu sync.Mutex
-	// next is the number of the next path, and done how many have been replayed, with how many
-	// requests and events.
-	next, done, requests, events int
-	// counts are those of the replays.
-	counts map[string]int
-	// differences are those found, one of each path at most.
-	differences []string
-}
-
-// String gives the figures.
-func (c *comparison) String() string {
-	return fmt.Sprintf("%d paths, %d requests, %d events, %d differences", c.done, c.requests, c.events, len(c.differences))
-}
-
-// work replays paths until none is left.
-func (c *comparison) work(ctx context.Context) error {
-	var runners []*runner
-	for _, w := range c.worlds {
-		s, err := newScene(w)
-		if err != nil {
-			return err
-		}
-		r, err := newRunner(s, c.create)
-		if err != nil {
-			return err
-		}
-		runners = append(runners, r)
-	}
-	for {
-		n, ok := c.takePath()
-		if !ok {
+	worlds := pathWorlds(owner)
+	var mu sync.Mutex
+	done, requests, refused, events := 0, 0, 0, 0
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(pathWorkers)
+	for n := range *paths {
+		group.Go(func() error {
+			p, err := replayPath(ctx, worlds[n%len(worlds)], create, client, n)
+			if err != nil {
+				return fmt.Errorf("path %d of the seed %d: %w", n, *pathSeed, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done, requests, refused, events = done+1, requests+len(p.story), refused+p.refused, events+p.events
+			if done%20 == 0 {
+				fmt.Printf("explore-conformance: %d paths, %d requests, of which %d were refused, %d events\n", done, requests, refused, events)
+			}
 			return nil
-		}
-		if err := c.replay(ctx, runners[n%len(runners)], n); err != nil {
-			return fmt.Errorf("path %d of the seed %d: %w", n, *pathSeed, err)
-		}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
-func (c *comparison) takePath() (n int, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next >= *paths || len(c.differences) >= maxDifferences {
-		return 0, false
+// replayPath makes a path of a world, and replays it in a namespace of its own. Nobody else writes
+// there. It returns an error with the path's story if the model and the server differ.
+func replayPath(ctx context.Context, w World, create New, client rest.Interface, n int) (*replay, error) {
+	s, err := newScene(w)
+	if err != nil {
+		return nil, err
 	}
-	c.next++
-	return c.next - 1, true
-}
-
-// replay makes a path, and replays it in a namespace of its own.
-func (c *comparison) replay(ctx context.Context, r *runner, n int) error {
+	r, err := newRunner(s, create)
+	if err != nil {
+		return nil, err
+	}
 	namespace := fmt.Sprintf("path-%d", n)
 	created := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := c.kube.CoreV1().Namespaces().Create(ctx, created, metav1.CreateOptions{}); err != nil {
-		return err
+	if err := client.Post().AbsPath("/api/v1/namespaces").Body(created).Do(ctx).Error(); err != nil {
+		return nil, err
 	}
-	p, err := newReplay(ctx, r.scene, &clusterServer{c.dynamic, namespace}, namespace)
+	p, err := newReplay(ctx, s, &clusterServer{client, namespace})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer p.stop()
 	err = r.walk(rand.New(rand.NewPCG(*pathSeed, uint64(n))), stepsOfPath, p)
-	if !p.hasEnded() {
+	if p.err == nil {
 		p.compareEnd()
 	}
 	if err := errors.Join(err, p.err); err != nil {
-		return fmt.Errorf("%w\n%s", err, strings.Join(p.story, "\n"))
+		return nil, fmt.Errorf("world %q:\n%s\n%w", w.Name, strings.Join(p.story, "\n"), err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.done, c.requests, c.events = c.done+1, c.requests+len(p.story), c.events+p.events
-	for what, count := range p.counts {
-		c.counts[what] += count
-	}
-	if len(p.differences) > 0 {
-		text := strings.Join(append(p.story, p.differences...), "\n")
-		c.differences = append(c.differences, fmt.Sprintf("path %d of the seed %d, world %q:\n%s", n, *pathSeed, r.Name, text))
-	}
-	if c.done%20 == 0 {
-		fmt.Fprintf(os.Stderr, "explore-conformance: %d %%: %s\n", 100*c.done / *paths, c)
-	}
-	return nil
+	return p, nil
 }
 
 // startCluster starts a cluster of an API server alone, with the CustomResourceDefinitions of the
-// module whose root the test runs in, and returns its kubeconfig.
+// module whose root the test runs in, and returns the path of its kubeconfig.
 func startCluster(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv("DEVCLUSTER_BIN")

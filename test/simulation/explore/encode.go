@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,15 +79,16 @@ func (e *encoder) value(v reflect.Value) {
 // their form, wherever they are.
 func (e *encoder) string(v reflect.Value) {
 	text := v.String()
+	version, isVersion := parseVersion(text)
 	switch {
-	case v.Type() == uidType && text != "":
+	case v.Type() == uidType && strings.HasPrefix(text, uidPrefix): // others are those of a real API server
 		n, err := strconv.ParseInt(text[len(uidPrefix):], 10, 64)
 		if err != nil {
 			panic(fmt.Sprintf("%q is no UID of this API server", text))
 		}
 		e.token(uidToken, n)
-	case isVersion(text):
-		e.token(versionToken, parseVersion(text))
+	case isVersion:
+		e.token(versionToken, version)
 	default:
 		e.text(text)
 	}

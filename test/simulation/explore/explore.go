@@ -88,9 +88,7 @@ func (r *Result) String() string {
 
 // Bounds end an exploration early. Zero values mean no bound.
 type Bounds struct {
-	// States is how many states are explored, Memory how many bytes the heap may have, and
-	// Time how long it takes.
-	States int
+	// Memory is how many bytes the heap may have, and Time how long it takes.
 	Memory uint64
 	Time   time.Duration
 	// Workers is how many goroutines explore; 0 means one for each processor.
@@ -122,8 +120,7 @@ func heap() uint64 {
 
 // beyond reports whether a bound is met.
 func (s *search) beyond() bool {
-	return s.bounds.States > 0 && len(s.nodes) >= s.bounds.States ||
-		s.bounds.Memory > 0 && heap() >= s.bounds.Memory ||
+	return s.bounds.Memory > 0 && heap() >= s.bounds.Memory ||
 		s.bounds.Time > 0 && time.Since(s.began) >= s.bounds.Time
 }
 

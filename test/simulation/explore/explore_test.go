@@ -65,12 +65,12 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"does nothing", nil, "at rest: Foo a has no " + footest.Primary.Kind + " web"},
 		{"reports Ready too early", claimReady, "Foo a reports Ready for generation 1, which has not been ready yet"},
 		{"writes the Foo", scaleItsFoo, "update Foo a changes fields of others"},
-		{"deletes the Foo", deleteItsFoo, "delete Foo a is sent, although Foo a belongs to users"},
+		{"deletes the Foo", deleteItsFoo, "delete Foo a is sent, which belongs to users"},
 		{"writes for ever", rewrite, "the world comes to no rest: calls go on"},
 		{"reads in a resync", read, "at rest: Foo a has no " + footest.Primary.Kind},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			result, err := Run(smallest, acting(tt.do), Bounds{States: 20_000})
+			result, err := Run(smallest, acting(tt.do), Bounds{Time: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}

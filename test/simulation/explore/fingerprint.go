@@ -154,14 +154,13 @@ func (x explored) identity() digest {
 			e.age(series.last, x.now)
 		}
 	}
-	first := x.oldestNeeded()
 	for resource, events := range x.events {
 		if x.mayRestart() {
 			for _, base := range x.slotsOf(resource) {
 				e.print(x.base[base].stored())
 			}
 		}
-		for _, event := range events[first[resource]:] {
+		for _, event := range events {
 			e.text(string(event.verb))
 			e.print(event.object.stored())
 			e.tokens = append(e.tokens, token{versionToken, event.version})
@@ -173,7 +172,7 @@ func (x explored) identity() digest {
 		e.print(fingerprintOf(x.late.Sent))
 	}
 	for i := range x.controllers {
-		x.encodeController(e, &x.controllers[i], first)
+		x.encodeController(e, &x.controllers[i])
 	}
 	e.tokens = append(e.tokens, token{dateToken, x.now/1e9 + epoch.Unix()})
 	e.out = ranks(e.tokens, e.out)
@@ -191,26 +190,11 @@ func (x explored) mayRestart() bool {
 	return x.crashes > 0
 }
 
-// oldestNeeded returns the positions of the oldest events that may matter.
-func (x explored) oldestNeeded() []int {
-	first := make([]int, len(x.events))
-	if x.mayRestart() {
-		return first
-	}
-	for resource := range first {
-		first[resource] = len(x.events[resource])
-		for i := range x.controllers {
-			first[resource] = min(first[resource], x.controllers[i].views[resource].position)
-		}
-	}
-	return first
-}
-
-func (x explored) encodeController(e *encoder, c *controller, first []int) {
+func (x explored) encodeController(e *encoder, c *controller) {
 	e.flag(c.down)
 	for resource := range c.views {
 		v := &c.views[resource]
-		e.number(int64(v.position - first[resource]))
+		e.number(int64(v.position))
 		e.tokens = append(e.tokens, token{versionToken, v.version})
 		for _, at := range x.slotsOf(resource) {
 			e.print(v.objects[at].stored())

@@ -130,50 +130,49 @@ func (r *remembered) restore(key cache.ObjectName, m *memo) {
 	}
 }
 
-// clone returns a copy that shares nothing that this project's code changes. Objects of the
-// API are shared, because nobody changes those of a cache.
+// clone returns a copy that shares nothing that this project's code changes.
 func (r *remembered) clone(v reflect.Value) reflect.Value {
 	copied := reflect.New(v.Type()).Elem()
 	copied.Set(v)
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() && mayRemember(v.Type().Elem()) {
-			copied.Set(reflect.New(v.Type().Elem()))
-			copied.Elem().Set(r.clone(v.Elem()))
-		}
-	case reflect.Map:
-		if !v.IsNil() {
-			copied.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
-		}
-		for entries := v.MapRange(); entries.Next(); {
-			copied.SetMapIndex(r.own(entries.Key()), r.clone(entries.Value()))
-		}
-	case reflect.Slice:
-		if !v.IsNil() {
-			copied.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
-		}
-		for i := range v.Len() {
-			copied.Index(i).Set(r.clone(v.Index(i)))
-		}
-	case reflect.Struct:
-		r.cloneFields(copied)
-	default:
-	}
+	r.unshare(copied)
 	return copied
 }
 
-// cloneFields clones the fields of a copied struct in place, and bounds its counts of failures.
-func (r *remembered) cloneFields(copied reflect.Value) {
-	for declared, field := range copied.Fields() {
-		switch field := readable(field); field.Kind() {
-		case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct:
-			field.Set(r.clone(field))
-		case reflect.Int:
+// unshare puts a copy in the place of each pointer, map and slice in a value. Objects of the API
+// stay, because nobody changes those of a cache. It bounds the counts of failures.
+func (r *remembered) unshare(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() && mayRemember(v.Type().Elem()) {
+			copied := r.clone(v.Elem())
+			v.Set(copied.Addr())
+		}
+	case reflect.Map:
+		if v.IsNil() {
+			return
+		}
+		copied := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for entries := v.MapRange(); entries.Next(); {
+			copied.SetMapIndex(r.own(entries.Key()), r.clone(entries.Value()))
+		}
+		v.Set(copied)
+	case reflect.Slice:
+		if v.IsNil() {
+			return
+		}
+		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
+		for i := range v.Len() {
+			r.unshare(v.Index(i))
+		}
+	case reflect.Struct:
+		for declared, field := range v.Fields() {
+			field = readable(field)
+			r.unshare(field)
 			if bound, isCount := failuresCaps[declared.Name]; isCount {
 				field.SetInt(min(field.Int(), bound))
 			}
-		default:
 		}
+	default:
 	}
 }
 

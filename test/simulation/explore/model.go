@@ -33,24 +33,13 @@ const (
 
 func versionText(version int64) string { return strconv.FormatInt(firstVersion+version, 10) }
 
-func isVersion(text string) bool {
-	if len(text) != 8 || text[0] != '1' {
-		return false
+// parseVersion returns the version of a text, if it is one.
+func parseVersion(text string) (version int64, ok bool) {
+	if len(text) != len(versionText(0)) {
+		return 0, false
 	}
-	for _, digit := range []byte(text) {
-		if digit < '0' || digit > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-func parseVersion(text string) int64 {
-	version, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		panic(fmt.Sprintf("%q is no resourceVersion of this API server", text))
-	}
-	return version - firstVersion
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n - firstVersion, err == nil && n >= firstVersion && n < 2*firstVersion
 }
 
 func uidText(n int64) types.UID { return types.UID(fmt.Sprintf("%s%d", uidPrefix, n)) }
@@ -75,24 +64,14 @@ func newObject(at slot, stored footest.Object) *object {
 	return &object{Object: stored, slot: at, fingerprint: fingerprintOf(stored)}
 }
 
-// interned holds one object for all that are equal, so that millions of states share them.
-type interned struct {
-	mu     sync.Mutex
-	byText map[string]*object
-}
-
-func (i *interned) intern(o *object) *object {
+// intern returns the one object of all that are equal, so that millions of states share it.
+func (s *scene) intern(o *object) *object {
 	e := &encoder{out: append([]byte{byte(o.slot)}, o.content[:]...)}
 	for _, t := range o.tokens {
 		e.number(t.value)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if known := i.byText[string(e.out)]; known != nil {
-		return known
-	}
-	i.byText[string(e.out)] = o
-	return o
+	known, _ := s.objects.LoadOrStore(string(e.out), o)
+	return known.(*object) //nolint:forcetypeassert // it holds nothing else
 }
 
 // cached returns what a cache keeps of an object.

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/oracle"
@@ -20,28 +21,37 @@ import (
 // judgeSent checks a write when it is sent, by what its sender could know: the state at
 // this moment, which is that of its last live read, and the answers that this sync got.
 func (x explored) judgeSent(s *syncing) {
-	switch sent := s.pending; {
+	sent, stored := s.pending, x.stored(s.pending.slot)
+	var next footest.Object
+	switch uid, version := sent.preconditions(); {
 	case sent.Verb == "get" || sent.Subresource == "status":
-	case !sent.isOfChild(x) && sent.Verb == "update": // its fields are checked when it is stored
-	case !sent.isOfChild(x):
-		x.breaks("%s is sent, although %s belongs to users", sent, x.describe(sent.slot))
+		return
 	case sent.Verb == "create":
-		if ref := metav1.GetControllerOf(metaOf(sent.Sent)); ref == nil || !x.Owner.IsOwned(ref) {
-			x.breaks("%s is sent without a reference to the owner", sent)
-		}
+		stored, next = nil, sent.Object()
 		x.judgeInherited(sent)
-	case sent.Verb == "update" && (metaOf(sent.Sent).GetUID() == "" || metaOf(sent.Sent).GetResourceVersion() == ""):
+	case sent.isOfChild(x) && (uid == "" || version == ""):
 		x.breaks("%s is sent without preconditions", sent)
+		return
+	case stored == nil || sent.isOfChild(x) && (stored.GetUID() != uid || stored.GetResourceVersion() != version):
+		return // it will be refused
 	case sent.Verb == "update":
-		switch owner := x.ownerOf(metaOf(sent.Sent)); {
-		case owner == nil:
-			x.breaks("%s is sent, although its owner is gone", sent)
-		case footest.IsSuspended(owner):
-			x.breaks("%s is sent, although its owner is suspended", sent)
-		}
-	case sent.Verb == "delete":
-		x.judgeDelete(s)
+		next = sent.Object()
 	}
+	seen := func(name string) footest.Object { return s.lastSeen(sent.Kind, name) }
+	if wrong := x.world().WrongWrite(stored, next, seen); wrong != "" {
+		x.breaks("%s is sent, %s", sent, wrong)
+	}
+}
+
+// preconditions are those of an update or a delete.
+func (r *request) preconditions() (uid types.UID, version string) {
+	if r.Verb == "update" {
+		return r.Object().GetUID(), r.Object().GetResourceVersion()
+	}
+	if only := r.DeleteOptions().Preconditions; only != nil {
+		return ptr.Deref(only.UID, ""), ptr.Deref(only.ResourceVersion, "")
+	}
+	return "", ""
 }
 
 // judgeInherited checks that a child which is created in the place of earlier ones begins as
@@ -64,24 +74,6 @@ func (x explored) judgeInherited(sent *request) {
 	}
 	if lacks != "" {
 		x.breaks("%s is sent, which %s", sent, lacks)
-	}
-}
-
-// judgeDelete checks a delete by what this sync has seen.
-func (x explored) judgeDelete(s *syncing) {
-	sent := s.pending
-	only := sent.DeleteOptions().Preconditions
-	if only == nil || only.UID == nil || only.ResourceVersion == nil {
-		x.breaks("%s is sent without preconditions", sent)
-		return
-	}
-	child := x.store[sent.slot]
-	if child == nil || child.GetUID() != *only.UID || child.GetResourceVersion() != *only.ResourceVersion {
-		return // it will be refused
-	}
-	seen := func(name string) footest.Object { return s.lastSeen(sent.Kind, name) }
-	if wrong := x.world().WrongDelete(child.Object, seen); wrong != "" {
-		x.breaks("%s is sent, %s", sent, wrong)
 	}
 }
 
@@ -108,12 +100,6 @@ func (x explored) judgeStored(sent *request, before *object) {
 	if taken := x.kindOf(sent.slot).DescribeTaken(before.Object, after.Object, nil); taken != "" {
 		x.breaks("%s changes fields of others (-before +after):\n%s", sent, taken)
 	}
-	if !sent.isOfChild(x) {
-		return
-	}
-	if wrong := oracle.WrongOwner(before.Object, after.Object); wrong != "" {
-		x.breaks("%s is stored, %s", sent, wrong)
-	}
 }
 
 // judgeStatus checks that a Foo does not report that it is ready before it ever was.
@@ -123,11 +109,6 @@ func (x explored) judgeStatus(at slot) {
 		return
 	}
 	x.breaks("%s reports Ready for generation %d, which has not been ready yet", x.describe(at), foo.GetGeneration())
-}
-
-// wrongAtRest says what is not as it must be in a state that does not change any more.
-func (x explored) wrongAtRest() []string {
-	return x.world().WrongAtRest()
 }
 
 const (

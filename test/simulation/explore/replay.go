@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -36,32 +35,28 @@ const eventLimit = 30 * time.Second
 // do. It ends at the first difference.
 type replay struct {
 	*scene
-	*translation
 
 	ctx     context.Context
 	server  realServer
 	watches []watch.Interface // by resource
-	// who takes the step under way, and what it is.
-	who, step string
-	// story has a line for each request, and counts how many there are by sender, verb, resource and
-	// the reason of an error. events is how many were compared.
-	story  []string
-	counts map[string]int
-	events int
+	// step is the one under way. object and answer are the server's answer to its newest request.
+	step   string
+	object footest.Object
+	answer error
+	// story has a line for each request. refused is how many were answered with an error, and events
+	// how many events were compared.
+	story           []string
+	refused, events int
 	// versions are the objects as they were stored after each request.
 	versions []*object
-	// differences are those of the last request, and err is what ended the replay.
-	differences []string
-	err         error
+	// err is the difference that ended the replay, or another error.
+	err error
 }
 
 // newReplay begins a replay: until it is stopped, each request that reaches the model is
 // compared.
-func newReplay(ctx context.Context, s *scene, server realServer, namespace string) (*replay, error) {
-	r := &replay{
-		scene: s, translation: newTranslation(namespace), ctx: ctx, server: server,
-		who: "user", step: "the start", counts: map[string]int{},
-	}
+func newReplay(ctx context.Context, s *scene, server realServer) (*replay, error) {
+	r := &replay{scene: s, ctx: ctx, server: server, step: "the start"}
 	for _, kind := range s.kinds {
 		events, err := server.watch(ctx, kind)
 		if err != nil {
@@ -70,61 +65,49 @@ func newReplay(ctx context.Context, s *scene, server realServer, namespace strin
 		}
 		r.watches = append(r.watches, events)
 	}
-	s.served = r.compare
+	s.real = r
 	return r, nil
 }
 
 func (r *replay) stop() {
-	r.served = nil
+	r.real = nil
 	for _, events := range r.watches {
 		events.Stop()
 	}
 }
 
-// hasEnded reports whether there is nothing more to compare.
-func (r *replay) hasEnded() bool { return r.err != nil || len(r.differences) > 0 }
-
-// compare sends a request that the model has answered, and notes how the server differs in the answer,
-// the events, and what is stored.
-func (r *replay) compare(x explored, sent *request, before int64, returned footest.Object, answer error) {
-	if r.hasEnded() {
-		return
+// serve answers a request as the model does, and notes how the server differs in the answer, the events,
+// and what is stored.
+func (r *replay) serve(x explored, sent *request) (footest.Object, error) {
+	if r.err != nil {
+		return x.process(sent)
 	}
-	r.story = append(r.story, fmt.Sprintf("%3d. %s: %s -> %s", len(r.story)+1, r.step, sent, describeAnswer(answer)))
-	what := fmt.Sprintf("%s: %s %s", r.who, sent.Action(), sent.Kind.Resource.Resource)
-	r.counts[what]++
-	if answer != nil {
-		r.counts[what+": "+string(apierrors.ReasonForError(answer))]++
+	returned, err := r.compareAnswer(x, sent)
+	r.story = append(r.story, fmt.Sprintf("%3d. %s: %s -> %s", len(r.story)+1, r.step, sent, describeAnswer(err)))
+	if err != nil {
+		r.refused++
 	}
 	if stored := x.store[sent.slot]; stored != nil {
 		r.versions = append(r.versions, stored)
 	}
-	r.compareAnswer(sent, returned, answer)
-	for _, e := range x.events[x.names[sent.slot].resource] {
-		if e.version > before && !r.hasEnded() {
-			r.compareEvent(e)
-		}
+	if sent.Verb != "get" && r.err == nil {
+		_, _ = r.compareAnswer(x, x.request(sent.slot, "get", "", nil))
 	}
-	if sent.Verb != "get" && !r.hasEnded() {
-		r.compareStored(sent, x.stored(sent.slot))
-	}
+	return returned, err
 }
 
-func (r *replay) differs(format string, args ...any) {
-	r.differences = append(r.differences, fmt.Sprintf(format, args...))
-}
-
-func (r *replay) compareAnswer(sent *request, returned footest.Object, answer error) {
-	var translated model.Request
-	if translated, r.err = r.translation.request(sent.Request); r.err != nil {
-		return
+func (r *replay) compareAnswer(x explored, sent *request) (footest.Object, error) {
+	r.object, r.answer = r.server.do(r.ctx, sent.Request)
+	returned, err := x.process(sent)
+	if r.err != nil {
+		return returned, err
 	}
-	object, err := r.server.do(r.ctx, translated)
-	if model, server := describeAnswer(answer), describeAnswer(err); model != server {
-		r.differs("the answer of the model is %s, and that of the server %s (%v)", model, server, err)
+	if model, server := describeAnswer(err), describeAnswer(r.answer); model != server {
+		r.err = fmt.Errorf("to %s the answer of the model is %s, and that of the server %s (%s)", sent, model, server, fmt.Sprint(r.answer))
 	} else if err == nil && sent.Verb != "delete" {
-		r.compareObjects("the object in the answer", returned, object)
+		r.compareObjects("the object in the answer to "+sent.String(), returned, r.object)
 	}
+	return returned, err
 }
 
 // describeAnswer describes what a client can tell of an answer without reading its message.
@@ -148,18 +131,34 @@ func describeAnswer(err error) string {
 	return text.String()
 }
 
-func (r *replay) compareEvent(expected event) {
+// adopt compares the event of a change, and gives the model the UID and the version that the server chose.
+// Of another answer there is no event to wait for.
+func (r *replay) adopt(x explored, at slot, change footest.Change) {
+	if r.err != nil || r.answer != nil {
+		return
+	}
 	r.events++
-	got := r.nextEvent(r.names[expected.object.slot].resource)
-	what := fmt.Sprintf("the event %s of %s", expected.verb, r.describe(expected.object.slot))
+	got := r.nextEvent(r.names[at].resource)
+	what := fmt.Sprintf("the event %s of %s", change.Event, r.describe(at))
 	switch {
 	case r.err != nil:
 	case got == nil:
-		r.differs("the server does not send %s", what)
-	case got.Type != expected.verb:
-		r.differs("the server sends the event %s in place of %s", got.Type, what)
+		r.err = fmt.Errorf("the server does not send %s", what)
+	case got.Type != change.Event:
+		r.err = fmt.Errorf("the server sends the event %s in place of %s", got.Type, what)
 	default:
-		r.compareObjects(what, expected.object.Object, metaOf(got.Object))
+		object := metaOf(got.Object)
+		version, ok := parseVersion(object.GetResourceVersion())
+		if !ok || version < x.version {
+			r.err = fmt.Errorf("%s has the version %q, which is not newer than all before", what, object.GetResourceVersion())
+			return
+		}
+		x.version = version
+		change.Object.SetResourceVersion(object.GetResourceVersion())
+		if change.Event == watch.Added {
+			change.Object.SetUID(object.GetUID())
+		}
+		r.compareObjects(what, change.Object, object)
 	}
 }
 
@@ -183,35 +182,14 @@ func (r *replay) nextEvent(resource int) *watch.Event {
 	return nil
 }
 
-// compareStored reads the object of a request, whether or not it was changed.
-func (r *replay) compareStored(sent *request, expected footest.Object) {
-	stored, err := r.server.do(r.ctx, model.Request{Verb: "get", Kind: sent.Kind, Name: sent.Name})
-	missing := apierrors.IsNotFound(err)
-	switch {
-	case err != nil && !missing:
-		r.err = fmt.Errorf("reading %s: %w", r.describe(sent.slot), err)
-	case missing && expected != nil:
-		r.differs("%s is stored in the model, and not on the server", r.describe(sent.slot))
-	case !missing && expected == nil:
-		r.differs("%s is stored on the server, and not in the model", r.describe(sent.slot))
-	case expected != nil:
-		r.compareObjects("the stored "+r.describe(sent.slot), expected, stored)
-	}
-}
-
 // compareObjects compares whole objects, but for the creation timestamp, the value of the
 // deletion timestamp, managedFields, and what the server derives from owned fields: that
 // must be what it derives, and the model has none of it.
 func (r *replay) compareObjects(what string, expected, object footest.Object) {
-	translated, err := r.object(object, expected)
-	if err != nil {
-		r.err = err
-		return
-	}
 	expected = copyOf(expected)
 	footest.KindOf(expected).Derive(expected)
-	if !equality.Semantic.DeepEqual(expected, translated) {
-		r.differs("%s differs (-model +server):\n%s", what, diff.Diff(expected, translated))
+	if !equality.Semantic.DeepEqual(expected, object) {
+		r.err = fmt.Errorf("%s differs (-model +server):\n%s", what, diff.Diff(expected, object))
 	}
 }
 
@@ -221,15 +199,11 @@ const lastName = "the-last"
 
 func (r *replay) compareEnd() {
 	for resource, kind := range r.kinds {
-		var last runtime.Object = r.Owner.Asking(lastName, lastName, 1)
-		if resource > 0 {
-			last = kind.ForeignNamed(lastName)
-		}
-		metaOf(last).SetNamespace(r.namespace)
+		last := r.example(resource, lastName)
 		if _, err := r.server.do(r.ctx, model.Request{Verb: "create", Kind: kind, Name: lastName, Sent: last}); err != nil {
 			r.err = fmt.Errorf("creating %s %s at the end: %w", kind, lastName, err)
 		}
-		if r.hasEnded() {
+		if r.err != nil {
 			return
 		}
 		switch e := r.nextEvent(resource); {
@@ -237,7 +211,7 @@ func (r *replay) compareEnd() {
 		case e == nil:
 			r.err = fmt.Errorf("no event of the creation of %s %s", kind, lastName)
 		case metaOf(e.Object).GetName() != lastName:
-			r.differs("the server has sent the event %s of %s %s, which the model has not", e.Type, kind, metaOf(e.Object).GetName())
+			r.err = fmt.Errorf("the server has sent the event %s of %s %s, which the model has not", e.Type, kind, metaOf(e.Object).GetName())
 		}
 	}
 }

@@ -34,59 +34,41 @@ func (s *search) graph() graph {
 func (g graph) from(state uint32) []uint32 { return g.targets[g.first[state]:g.first[state+1]] }
 
 // components returns the number of the strongly connected component of each state (Tarjan's
-// algorithm, without recursion), and how many there are.
-func (g graph) components() (component []uint32, count uint32) { //nolint:gocognit // Tarjan's algorithm is known in one piece
+// algorithm), and how many there are.
+func (g graph) components() (component []uint32, count uint32) {
 	const unseen = ^uint32(0)
-	n := uint32(len(g.first) - 1)
-	component = make([]uint32, n)
-	index, low := make([]uint32, n), make([]uint32, n)
-	for i := range index {
-		index[i], component[i] = unseen, unseen
-	}
-	type frame struct{ state, next uint32 }
-	var calls []frame
-	var stack []uint32
-	clock := uint32(0)
-	for root := range n {
-		if index[root] != unseen {
-			continue
+	component = slices.Repeat([]uint32{unseen}, len(g.first)-1)
+	index, low := slices.Clone(component), slices.Clone(component)
+	clock, stack := uint32(0), []uint32(nil)
+	var visit func(v uint32)
+	visit = func(v uint32) {
+		index[v], low[v] = clock, clock
+		clock++
+		stack = append(stack, v)
+		for _, to := range g.from(v) {
+			to &^= noisy
+			if index[to] == unseen {
+				visit(to)
+			}
+			if component[to] == unseen {
+				low[v] = min(low[v], low[to])
+			}
 		}
-		calls = append(calls, frame{root, 0})
-		for len(calls) > 0 {
-			f := &calls[len(calls)-1]
-			v := f.state
-			if f.next == 0 {
-				index[v], low[v] = clock, clock
-				clock++
-				stack = append(stack, v)
+		if low[v] == index[v] {
+			first := len(stack) - 1
+			for stack[first] != v {
+				first--
 			}
-			if targets := g.from(v); int(f.next) < len(targets) {
-				to := targets[f.next] &^ noisy
-				f.next++
-				switch {
-				case index[to] == unseen:
-					calls = append(calls, frame{to, 0})
-				case component[to] == unseen:
-					low[v] = min(low[v], index[to])
-				}
-				continue
+			for _, member := range stack[first:] {
+				component[member] = count
 			}
-			calls = calls[:len(calls)-1]
-			if len(calls) > 0 {
-				up := calls[len(calls)-1].state
-				low[up] = min(low[up], low[v])
-			}
-			if low[v] == index[v] {
-				for {
-					top := stack[len(stack)-1]
-					stack = stack[:len(stack)-1]
-					component[top] = count
-					if top == v {
-						break
-					}
-				}
-				count++
-			}
+			stack = stack[:first]
+			count++
+		}
+	}
+	for root := range component {
+		if index[root] == unseen {
+			visit(uint32(root))
 		}
 	}
 	return component, count

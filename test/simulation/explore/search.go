@@ -8,6 +8,7 @@ package explore
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,7 +185,7 @@ func (r *runner) expand(from *state) expansion {
 		taken.identities = append(taken.identities, explored{reached, r.scene}.identity())
 	}
 	if x.mayBeAtRest(taken.steps) {
-		taken.wrong = strings.Join(x.wrongAtRest(), "; ")
+		taken.wrong = strings.Join(x.world().WrongAtRest(), "; ")
 	}
 	return taken
 }
@@ -250,8 +251,6 @@ func (s *search) pathTo(id uint32) []step {
 		path = append(path, s.nodes[id].by)
 		id = s.nodes[id].parent
 	}
-	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
-		path[i], path[j] = path[j], path[i]
-	}
+	slices.Reverse(path)
 	return path
 }

@@ -145,7 +145,10 @@ func (x explored) environmentSteps(all []step) []step {
 func (x explored) controllerSteps(all []step, i uint8) []step {
 	c := &x.controllers[i]
 	if c.down {
-		return x.startSteps(all, i)
+		for start := range x.starts() {
+			all = append(all, step{op: opStart, controller: i, a: uint8(start)})
+		}
+		return all
 	}
 	for resource := range c.views {
 		all = x.cacheSteps(all, i, uint8(resource))
@@ -233,9 +236,7 @@ func (x explored) callSteps(all []step, i uint8, at slot) []step {
 // one that was not are the same without an answer.
 func (r *request) mayEndAs(outcome Outcome, x explored) bool {
 	switch outcome {
-	case Conflict:
-		return r.Verb != "get"
-	case Lost, ServerErrorDone:
+	case Conflict, Lost, ServerErrorDone:
 		return r.Verb != "get"
 	case Late:
 		return x.late == nil
@@ -277,21 +278,17 @@ func (x explored) mayPass(at int64) bool {
 	return true
 }
 
-// startSteps adds the starts of a controller: with each version of each cache.
-func (x explored) startSteps(all []step, i uint8) []step {
-	positions := []uint8{0} // as the digits of a number
-	radix := uint8(1)
+// starts are the positions of the caches with which a controller may start: all combinations.
+func (x explored) starts() [][]int {
+	all := [][]int{nil}
 	for resource := range x.kinds {
-		var with []uint8
-		for _, p := range positions {
-			for position := range len(x.events[resource]) + 1 {
-				with = append(with, p+radix*uint8(position))
+		var with [][]int
+		for position := range len(x.events[resource]) + 1 {
+			for _, others := range all {
+				with = append(with, append(slices.Clone(others), position))
 			}
 		}
-		positions, radix = with, radix*uint8(len(x.events[resource])+1)
-	}
-	for _, p := range positions {
-		all = append(all, step{op: opStart, controller: i, a: p})
+		all = with
 	}
 	return all
 }

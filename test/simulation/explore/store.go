@@ -24,20 +24,23 @@ type explored struct {
 }
 
 // serve answers a request. Everything that reaches the API server comes this way.
-func (x explored) serve(sent *request) (returned footest.Object, err error) {
-	before, stored := x.version, x.stored(sent.slot)
+func (x explored) serve(sent *request) (footest.Object, error) {
+	if x.real != nil {
+		return x.real.serve(x, sent)
+	}
+	return x.process(sent)
+}
+
+// process returns the answer to a request. The caller must not change an object that it read.
+func (x explored) process(sent *request) (footest.Object, error) {
+	stored := x.stored(sent.slot)
 	switch {
 	case sent.Verb != "get":
-		returned, err = x.write(sent, stored)
+		return x.write(sent, stored)
 	case stored == nil:
-		err = apierrors.NewNotFound(sent.Kind.Resource.GroupResource(), sent.Name)
-	default:
-		returned = stored // which the caller must not change
+		return nil, apierrors.NewNotFound(sent.Kind.Resource.GroupResource(), sent.Name)
 	}
-	if x.served != nil {
-		x.served(x, sent, before, returned, err)
-	}
-	return returned, err
+	return stored, nil
 }
 
 func (x explored) write(sent *request, stored footest.Object) (footest.Object, error) {
@@ -69,7 +72,10 @@ func (x explored) commit(at slot, change footest.Change) footest.Object {
 	}
 	x.version++
 	change.Object.SetResourceVersion(versionText(x.version))
-	was, changed := x.store[at], x.objects.intern(newObject(at, change.Object))
+	if x.real != nil {
+		x.real.adopt(x, at, change)
+	}
+	was, changed := x.store[at], x.intern(newObject(at, change.Object))
 	resource := x.names[at].resource
 	x.events[resource] = append(slices.Clip(x.events[resource]), event{change.Event, changed, x.version})
 	x.store[at] = changed

@@ -25,6 +25,7 @@ import (
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/wire"
 )
 
@@ -67,8 +68,8 @@ type runner struct {
 	queue     *workQueue
 	// sync is the one under way, or nil.
 	sync *syncRun
-	// recorded are the events on objects that the controller recorded in this step.
-	recorded []string
+	// recorded is true if the controller recorded an event on an object in this step.
+	recorded bool
 }
 
 func newRunner(s *scene, create New) (*runner, error) {
@@ -81,7 +82,7 @@ func newRunner(s *scene, create New) (*runner, error) {
 		Recorder: recorder{r: r}, Clock: r.clock, Queue: r.queue,
 	}
 	for resource := range s.kinds {
-		i, example := newInformer(len(s.names), func(objects ...any) { r.saw(objects) }), s.example(resource)
+		i, example := newInformer(len(s.names), func(objects ...any) { r.saw(objects) }), s.example(resource, "web")
 		r.informers = append(r.informers, i)
 		// Registered first, it is the one that the factory hands out for the type.
 		parts.KubeInformers.InformerFor(example, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return i })
@@ -95,13 +96,12 @@ func newRunner(s *scene, create New) (*runner, error) {
 	return r, nil
 }
 
-// example returns an object of a resource.
-func (s *scene) example(resource int) apiruntime.Object {
-	owner := s.Owner.Asking("a", "web", 1)
+// example returns an object of a resource as somebody creates it.
+func (s *scene) example(resource int, name string) footest.Object {
 	if resource == 0 {
-		return owner
+		return s.Owner.Asking(name, s.Children[0], 1)
 	}
-	return s.kinds[resource].New(owner)
+	return s.kinds[resource].ForeignNamed(name)
 }
 
 // load puts the controller into a moment.
@@ -148,9 +148,9 @@ type syncRun struct {
 	next    int
 	segment []any
 	seen    []*fingerprint
-	// live is true from the newest answer on.
+	// live is true from the newest answer on, with the keys of before.
 	live    bool
-	onLive  func()
+	keys    keys
 	pending *request
 }
 
@@ -158,10 +158,9 @@ type syncRun struct {
 // nil if it has ended.
 func (r *runner) run(x explored, i int, key slot, s *syncing) {
 	c := x.controller(i)
-	r.sync = &syncRun{syncing: s, seen: slices.Clone(s.seen)}
-	r.queue.next, r.recorded = r.key(key), nil
+	r.sync = &syncRun{syncing: s, seen: slices.Clone(s.seen), keys: c.queue}
+	r.queue.next, r.recorded = r.key(key), false
 	r.queue.keys = keys{after: make([]int64, len(r.Owners))} // for what is repeated
-	r.sync.onLive = func() { r.queue.keys = c.queue }
 	r.load(&s.began)
 	if len(s.answers) == 0 {
 		r.becomesLive()
@@ -180,15 +179,13 @@ func (r *runner) run(x explored, i int, key slot, s *syncing) {
 		x.judgeSent(c.syncs[key])
 	}
 	r.sync = nil
-	if len(r.recorded) > 0 {
-		x.wrote = true
-	}
+	x.wrote = x.wrote || r.recorded
 }
 
 func (r *runner) becomesLive() {
 	r.sync.live = true
 	r.sync.segment = nil
-	r.sync.onLive()
+	r.queue.keys = r.sync.keys
 }
 
 // saw notes what the controller read of its caches.

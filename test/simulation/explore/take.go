@@ -122,7 +122,7 @@ func (r *runner) relist(x explored, i, resource int) {
 
 // start starts a controller with the caches that a step says.
 func (r *runner) start(x explored, i int, s step) {
-	positions := x.startPositions(s)
+	positions := x.starts()[s.a]
 	x.controllers[i] = r.newController()
 	c := x.controller(i)
 	for resource, position := range positions {
@@ -146,19 +146,9 @@ func (r *runner) start(x explored, i int, s step) {
 	}
 }
 
-// startPositions returns the positions of the caches that a start begins with.
-func (x explored) startPositions(s step) []int {
-	positions, rest := make([]int, len(x.kinds)), int(s.a)
-	for resource := range positions {
-		positions[resource] = rest % (len(x.events[resource]) + 1)
-		rest /= len(x.events[resource]) + 1
-	}
-	return positions
-}
-
 func (x explored) startVersions(s step) []int64 {
 	versions := slices.Clone(x.baseVersions)
-	for resource, position := range x.startPositions(s) {
+	for resource, position := range x.starts()[s.a] {
 		if position > 0 {
 			versions[resource] = x.events[resource][position-1].version
 		}

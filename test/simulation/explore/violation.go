@@ -56,7 +56,8 @@ func (x explored) summary() string {
 		if stored == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s v%d g%d", x.describe(slot(i)), parseVersion(stored.GetResourceVersion()), stored.GetGeneration())
+		version, _ := parseVersion(stored.GetResourceVersion())
+		text := fmt.Sprintf("%s v%d g%d", x.describe(slot(i)), version, stored.GetGeneration())
 		if x.names[i].resource == 0 {
 			text += " asks for " + x.Owner.Kinds[0].Name(stored.Object)
 			if ready := footest.ConditionOf(stored.Object); ready != nil {
@@ -177,7 +178,7 @@ func (r *runner) rest(current *state) (*state, error) {
 		x := explored{current, r.scene}
 		next, ok := x.nextOfSystem()
 		if !ok {
-			if wrong := x.wrongAtRest(); len(wrong) > 0 {
+			if wrong := x.world().WrongAtRest(); len(wrong) > 0 {
 				return current, fmt.Errorf("at rest: %s", strings.Join(wrong, "; "))
 			}
 			current = current.clone()

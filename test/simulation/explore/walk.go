@@ -22,12 +22,12 @@ func (r *runner) walk(random *rand.Rand, steps int, p *replay) error {
 		return err
 	}
 	for range steps {
-		if p.hasEnded() {
+		if p.err != nil {
 			break
 		}
 		x := explored{current.clone(), r.scene}
 		if sent := x.resend(random, p.versions); sent != nil && random.IntN(oneResent) == 0 {
-			p.who, p.step = "somebody else", "somebody else"
+			p.step = "somebody else"
 			_, _ = x.serve(sent)
 			x.trim()
 			current = x.state
@@ -37,22 +37,10 @@ func (r *runner) walk(random *rand.Rand, steps int, p *replay) error {
 		if !ok {
 			break
 		}
-		p.who, p.step = next.sender(), x.describeStep(next)
+		p.step = x.describeStep(next)
 		current = r.take(current, next)
 	}
 	return nil
-}
-
-// sender says who sends requests in a step.
-func (s step) sender() string {
-	switch s.op {
-	case opAct:
-		return "user"
-	case opControlPlane:
-		return "control plane"
-	default:
-		return "controller"
-	}
 }
 
 // oneResent is how many steps there are for one request of resend.
@@ -71,7 +59,7 @@ func (x explored) choose(random *rand.Rand) (chosen step, ok bool) {
 		case s.op == opStart:
 			// At once, before further events make more starts than a step can tell apart.
 			return s, true
-		case s.op == opCrash && x.starts() >= startsAtMost:
+		case s.op == opCrash && len(x.starts()) >= startsAtMost:
 		case s.bySystem():
 			bySystem[s.op] = append(bySystem[s.op], s)
 		default:
@@ -88,15 +76,6 @@ func (x explored) choose(random *rand.Rand) (chosen step, ok bool) {
 	kinds := slices.Sorted(maps.Keys(from))
 	among := from[kinds[random.IntN(len(kinds))]]
 	return among[random.IntN(len(among))], true
-}
-
-// starts is how many ways to start there are after a crash now.
-func (x explored) starts() int {
-	starts := 1
-	for resource := range x.events {
-		starts *= len(x.events[resource]) + 1
-	}
-	return starts
 }
 
 // resend returns a random request with an object as it was stored at some time, or nil if
@@ -128,7 +107,7 @@ func (x explored) resend(random *rand.Rand, versions []*object) *request {
 	case 5:
 		return x.request(was.slot, "delete", "", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(was.GetUID())}})
 	case 6:
-		return x.request(was.slot, "create", "", x.fresh(was.slot))
+		return x.request(was.slot, "create", "", x.example(x.names[was.slot].resource, x.names[was.slot].name))
 	default:
 		return x.request(was.slot, "get", "", nil)
 	}
@@ -178,12 +157,4 @@ func (x explored) asNewest(object footest.Object) {
 	}
 	object.SetResourceVersion(newest.GetResourceVersion())
 	object.SetFinalizers(newest.GetFinalizers())
-}
-
-// fresh returns an object of a slot's name as somebody creates it.
-func (x explored) fresh(at slot) footest.Object {
-	if x.names[at].resource == 0 {
-		return x.Owner.Asking(x.names[at].name, x.Children[0], 1)
-	}
-	return x.kindOf(at).ForeignNamed(x.names[at].name)
 }

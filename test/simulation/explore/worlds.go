@@ -7,6 +7,7 @@ package explore
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
@@ -198,11 +199,11 @@ type scene struct {
 	// kinds are those of the owner and of its children; the resources have the same order.
 	kinds []*footest.Kind
 	names []slotName // by slot
-	// served is called after each request that the API server has answered, unless it is
-	// nil; before is the version before it.
-	served func(x explored, sent *request, before int64, returned footest.Object, err error)
+	// real compares the API server with a real one, unless it is nil.
+	real *replay
 
-	objects *interned
+	// objects are those that were ever stored, by their content.
+	objects sync.Map
 }
 
 // slotName is what a slot stands for.
@@ -213,7 +214,7 @@ type slotName struct {
 
 func newScene(w World) (*scene, error) {
 	w.Controllers = max(w.Controllers, 1)
-	s := &scene{World: w, objects: &interned{byText: map[string]*object{}}, kinds: append([]*footest.Kind{w.Owner.Kind}, w.Owner.Kinds...)}
+	s := &scene{World: w, kinds: append([]*footest.Kind{w.Owner.Kind}, w.Owner.Kinds...)}
 	for _, name := range w.Owners {
 		s.names = append(s.names, slotName{0, name})
 	}
