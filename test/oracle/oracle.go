@@ -25,7 +25,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/test/footest"
@@ -88,68 +87,35 @@ func (h *History) lies(upTo uint64) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var lies []string
-	for states := range h.ofFoos(upTo) {
-		lies = append(lies, h.liesOf(states)...)
+	claimed := uint64(0) // when the last generation began that a Foo has reported as ready
+	for s, began := range h.ofFoos(upTo) {
+		if claimed != began && ClaimsReady(s.object) {
+			lies = append(lies, h.liesAt(s.object, began, s.from)...)
+			claimed = began
+		}
 	}
 	return lies
 }
 
-// ofFoos yields the states of the Foos of each name up to a version.
-func (h *History) ofFoos(upTo uint64) iter.Seq[[]state] {
-	return func(yield func([]state) bool) {
+// ofFoos yields the states of all Foos up to a version, and at which version the generation of each
+// began. It leaves out a generation that was reported as ready before the record began.
+func (h *History) ofFoos(upTo uint64) iter.Seq2[state, uint64] {
+	return func(yield func(state, uint64) bool) {
 		for _, states := range h.objects {
 			if !footest.IsOwner(states[0].object) {
 				continue
 			}
-			newer := slices.IndexFunc(states, func(s state) bool { return s.from > upTo })
-			if newer < 0 {
-				newer = len(states)
-			}
-			if !yield(states[:newer]) {
-				return
-			}
-		}
-	}
-}
-
-// withBegin yields the states of the Foos of one name, and at which version the generation
-// of each began.
-func withBegin(states []state) iter.Seq2[state, uint64] {
-	return func(yield func(state, uint64) bool) {
-		var uid types.UID
-		var generation int64
-		var began uint64
-		for _, s := range states {
-			if s.object.GetUID() != uid || s.object.GetGeneration() != generation {
-				uid, generation, began = s.object.GetUID(), s.object.GetGeneration(), s.from
-			}
-			if !yield(s, began) {
-				return
+			isOld, first := ClaimsReady(states[0].object), states[0]
+			for _, s := range states {
+				if s.object.GetUID() != first.object.GetUID() || s.object.GetGeneration() != first.object.GetGeneration() {
+					isOld, first = false, s
+				}
+				if s.from <= upTo && !s.deleted && !isOld && !yield(s, first.from) {
+					return
+				}
 			}
 		}
 	}
-}
-
-// liesOf checks the states of the Foos of one name.
-func (h *History) liesOf(states []state) []string {
-	var lies []string
-	claimed := uint64(0) // when the last generation began that the Foo has reported as ready
-	for s, began := range withBegin(states) {
-		if s.deleted || !ClaimsReady(s.object) {
-			continue
-		}
-		if claimed != began && !isOlderThanRecord(states, began) {
-			lies = append(lies, h.liesAt(s.object, began, s.from)...)
-		}
-		claimed = began
-	}
-	return lies
-}
-
-// isOlderThanRecord reports whether a Foo reported a generation as ready before the record
-// began.
-func isOlderThanRecord(states []state, began uint64) bool {
-	return began == states[0].from && ClaimsReady(states[0].object)
 }
 
 // liesAt returns a sentence for each child that a Foo did not have, ready, at any moment
@@ -251,14 +217,9 @@ func (h *History) keepStatuses(upTo uint64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for states := range h.ofFoos(upTo) {
-		for s, began := range withBegin(states) {
-			if s.deleted || isOlderThanRecord(states, began) {
-				continue
-			}
-			if err := keep(folder, s.object, len(h.unmet(s.object, began, s.from)) == 0); err != nil {
-				return fmt.Errorf("keeping a recorded status: %w", err)
-			}
+	for s, began := range h.ofFoos(upTo) {
+		if err := keep(folder, s.object, len(h.unmet(s.object, began, s.from)) == 0); err != nil {
+			return fmt.Errorf("keeping a recorded status: %w", err)
 		}
 	}
 	return nil

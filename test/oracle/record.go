@@ -83,14 +83,7 @@ func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 
 // list lists the objects of a kind.
 func (r *Recording) list(ctx context.Context, kind *footest.Kind) (runtime.Object, error) {
-	types := scheme.Scheme
-	if kind == footest.FooKind {
-		types = fooscheme.Scheme
-	}
-	list, err := types.New(kind.Resource.GroupVersion().WithKind(kind.Kind + "List"))
-	if err == nil {
-		err = r.request(kind, metav1.ListOptions{}).Do(ctx).Into(list)
-	}
+	list, err := r.request(kind, metav1.ListOptions{}).Do(ctx).Get()
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Resource.Resource, err)
 	}

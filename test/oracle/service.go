@@ -24,13 +24,19 @@ func (r *Recording) Interruptions(ctx context.Context, inService func(child foot
 	if _, err := r.Lies(ctx); err != nil {
 		return nil, err
 	}
-	r.history.mu.Lock()
-	defer r.history.mu.Unlock()
+	return r.history.interruptions(inService), nil
+}
+
+func (h *History) interruptions(inService func(child footest.Object) bool) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var sentences []string
-	for states := range r.history.ofFoos(math.MaxUint64) {
-		sentences = append(sentences, r.history.interruptionsOf(states, inService)...)
+	for _, states := range h.objects {
+		if footest.IsOwner(states[0].object) {
+			sentences = append(sentences, h.interruptionsOf(states, inService)...)
+		}
 	}
-	return sentences, nil
+	return sentences
 }
 
 // span is the time from one version until another.

@@ -190,19 +190,6 @@ func parseVersion(resourceVersion string) (int, error) {
 	return version - firstVersion, err
 }
 
-// latencies hold the age of an event when it arrives. It differs between kinds so
-// that events arrive in the same order in each run.
-var latencies = func() map[*footest.Kind]time.Duration {
-	latencies := map[*footest.Kind]time.Duration{}
-	for _, owner := range footest.Owners {
-		latencies[owner.Kind] = 200 * time.Microsecond
-		for i, kind := range owner.Kinds {
-			latencies[kind] = time.Duration(100+i) * time.Microsecond
-		}
-	}
-	return latencies
-}()
-
 // apiWatch delivers the changes of one kind to one controller in their order, from a
 // version on. As with a real watch, a lost event goes unnoticed until the next list.
 type apiWatch struct {

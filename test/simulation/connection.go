@@ -253,8 +253,14 @@ type view struct {
 	relist time.Time
 }
 
-// latency returns the age of an event of a kind when it arrives.
-func (c *connection) latency(kind *footest.Kind) time.Duration { return latencies[kind] + c.lag }
+// latency returns the age of an event of a kind when it arrives. It differs between kinds so that events
+// arrive in the same order in each run.
+func (c *connection) latency(kind *footest.Kind) time.Duration {
+	if kind == c.cluster.owner.Kind {
+		return c.lag + 200*time.Microsecond
+	}
+	return c.lag + time.Duration(100+slices.Index(c.cluster.owner.Kinds, kind))*time.Microsecond
+}
 
 // saw notes that all events of a kind up to a version have been delivered.
 func (c *connection) saw(kind *footest.Kind, version int) {

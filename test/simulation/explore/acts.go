@@ -90,7 +90,7 @@ func (x explored) controlPlaneSteps(all []step) []step {
 func (x explored) controlPlane(s step) {
 	at, duty := slot(s.a), model.Duty(s.b)
 	r := duty.Request(x.store[at].Object)
-	for duty == model.Advance && x.Rollouts == OneWrite && r.Kind.Advance(r.Object()) {
+	for duty == model.Advance && !x.EachWrite && r.Kind.Advance(r.Object()) {
 	}
 	x.mustServe(&request{r, at})
 }

@@ -140,7 +140,7 @@ func pathWorlds(owner *footest.OwnerRow) []World {
 		World{Name: "two controllers", About: "of one owner; they die and start again",
 			Acts: acts, Users: 15, Faults: 8, Crashes: 2, Behind: 2, Controllers: 2, Outcomes: outcomes, Relists: true},
 		World{Name: "two owners", About: "of the same children; handlers hear late",
-			Owners: []string{"a", "b"}, Acts: two, Users: 20, Faults: 8, Outcomes: outcomes, Rollouts: EachWrite, HandlersLag: true},
+			Owners: []string{"a", "b"}, Acts: two, Users: 20, Faults: 8, Outcomes: outcomes, EachWrite: true, HandlersLag: true},
 		World{Name: "renames", About: "and little else, so that the controller comes to delete",
 			Start: []string{"create a web"}, Acts: append([]string{"drift web", "edit api", "hand api a"}, ofOwner...), Users: 20, Faults: 2, Outcomes: outcomes},
 	)

@@ -50,6 +50,9 @@ func findRemembered(controller any) *remembered {
 		case reflect.Map:
 			if v.Type().Key() == keyType {
 				r.maps = append(r.maps, v)
+				if v.IsNil() {
+					v.Set(reflect.MakeMap(v.Type()))
+				}
 			}
 		case reflect.Interface:
 			if v.Elem().Kind() == reflect.Pointer { // a struct in an interface never changes
@@ -101,13 +104,11 @@ func (r *remembered) save(key cache.ObjectName) *memo {
 	m, e := &memo{values: make([]reflect.Value, len(r.maps))}, &encoder{}
 	for i, entries := range r.maps {
 		found := entries.MapIndex(reflect.ValueOf(key))
-		if !found.IsValid() {
-			e.out = append(e.out, 0)
-			continue
+		e.flag(found.IsValid())
+		if found.IsValid() {
+			m.values[i] = r.clone(found)
+			e.value(m.values[i])
 		}
-		m.values[i] = r.clone(found)
-		e.out = append(e.out, 1)
-		e.value(m.values[i])
 	}
 	m.fingerprint = e.fingerprint()
 	return m
@@ -116,17 +117,11 @@ func (r *remembered) save(key cache.ObjectName) *memo {
 // restore makes the controller remember of a Foo what it did before.
 func (r *remembered) restore(key cache.ObjectName, m *memo) {
 	for i, entries := range r.maps {
-		switch {
-		case m == nil || !m.values[i].IsValid():
-			if !entries.IsNil() {
-				entries.SetMapIndex(reflect.ValueOf(key), reflect.Value{})
-			}
-		default:
-			if entries.IsNil() {
-				entries.Set(reflect.MakeMap(entries.Type()))
-			}
-			entries.SetMapIndex(reflect.ValueOf(key), r.clone(m.values[i]))
+		var value reflect.Value // of an entry that is deleted
+		if m != nil && m.values[i].IsValid() {
+			value = r.clone(m.values[i])
 		}
+		entries.SetMapIndex(reflect.ValueOf(key), value)
 	}
 }
 

@@ -8,7 +8,6 @@ package explore
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"runtime"
 	"slices"
 	"time"
@@ -143,11 +142,9 @@ func (r *runner) tell(x explored, i, resource int, changes ...*notification) {
 type syncRun struct {
 	*syncing
 
-	// next is the answer that comes next, and segment the objects that were read since the
-	// last one.
-	next    int
-	segment []any
-	seen    []*fingerprint
+	// next is the answer that comes next.
+	next int
+	seen []*fingerprint
 	// live is true from the newest answer on, with the keys of before.
 	live    bool
 	keys    keys
@@ -174,7 +171,6 @@ func (r *runner) run(x explored, i int, key slot, s *syncing) {
 	c.queue, c.memory = r.queue.keys, r.save(c.memory)
 	c.syncs[key] = nil
 	if r.sync.pending != nil {
-		r.sync.closeSegment(r)
 		c.syncs[key] = &syncing{began: s.began, answers: s.answers, pending: r.sync.pending, seen: r.sync.seen}
 		x.judgeSent(c.syncs[key])
 	}
@@ -184,27 +180,21 @@ func (r *runner) run(x explored, i int, key slot, s *syncing) {
 
 func (r *runner) becomesLive() {
 	r.sync.live = true
-	r.sync.segment = nil
 	r.queue.keys = r.sync.keys
 }
 
 // saw notes what the controller read of its caches.
 func (r *runner) saw(objects []any) {
-	if r.sync != nil && r.sync.live {
-		r.sync.segment = append(r.sync.segment, objects...)
+	if r.sync == nil || !r.sync.live {
+		return
 	}
-}
-
-// closeSegment adds what was read of the caches to what the sync has seen.
-func (s *syncRun) closeSegment(r *runner) {
-	for _, read := range s.segment {
-		object, ok := read.(apiruntime.Object)
-		if !ok || reflect.ValueOf(read).IsNil() {
-			s.seen = append(s.seen, nil)
-			continue
+	for _, read := range objects {
+		var kept *fingerprint
+		if object, ok := read.(apiruntime.Object); ok {
+			at, _ := r.slotOf(object)
+			kept = r.informers[r.names[at].resource].has[at].keptFingerprint
 		}
-		at, _ := r.slotOf(object)
-		s.seen = append(s.seen, r.informers[r.names[at].resource].has[at].keptFingerprint)
+		r.sync.seen = append(r.sync.seen, kept)
 	}
 }
 

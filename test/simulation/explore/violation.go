@@ -141,7 +141,7 @@ func repeat(w World, create New, steps string) error {
 		if _, err := fmt.Sscanf(text, "%d.%d.%d.%d", &by.op, &by.controller, &by.a, &by.b); err != nil {
 			return fmt.Errorf("reading step %d, %q: %w", i+1, text, err)
 		}
-		if !(explored{current, s.scene}).isPossible(by) {
+		if !slices.Contains(explored{current, s.scene}.steps(), by) {
 			return fmt.Errorf("step %d, %q, is not possible any more: the sequence is from another version of the controller or of its world", i+1, text)
 		}
 		current = r.take(current, by)
@@ -155,7 +155,7 @@ func repeat(w World, create New, steps string) error {
 	}
 	for owner := range r.Owners {
 		resync := step{op: opResync, a: uint8(owner)}
-		if !(explored{current, s.scene}).isPossible(resync) {
+		if !slices.Contains(explored{current, s.scene}.steps(), resync) {
 			continue
 		}
 		current = r.take(current, resync)
@@ -166,18 +166,15 @@ func repeat(w World, create New, steps string) error {
 	return nil
 }
 
-func (x explored) isPossible(by step) bool {
-	return slices.Contains(x.steps(), by)
-}
-
 // rest lets the system come to rest, and returns an error if it does not, breaks a rule on
 // the way, or rests in a state that is wrong. The state has wrote if there was a call.
 func (r *runner) rest(current *state) (*state, error) {
 	called := false
 	for range patience {
 		x := explored{current, r.scene}
-		next, ok := x.nextOfSystem()
-		if !ok {
+		possible := x.steps()
+		next := slices.IndexFunc(possible, step.bySystem)
+		if next < 0 {
 			if wrong := x.world().WrongAtRest(); len(wrong) > 0 {
 				return current, fmt.Errorf("at rest: %s", strings.Join(wrong, "; "))
 			}
@@ -185,21 +182,11 @@ func (r *runner) rest(current *state) (*state, error) {
 			current.wrote = called
 			return current, nil
 		}
-		current = r.take(current, next)
+		current = r.take(current, possible[next])
 		called = called || current.wrote
 		if len(current.violations) > 0 {
 			return current, fmt.Errorf("on the way to rest: %s", strings.Join(current.violations, "; "))
 		}
 	}
 	return current, fmt.Errorf("no rest after %d steps", patience)
-}
-
-// nextOfSystem returns the first step of the system.
-func (x explored) nextOfSystem() (step, bool) {
-	for _, s := range x.steps() {
-		if s.bySystem() {
-			return s, true
-		}
-	}
-	return step{}, false
 }

@@ -57,7 +57,7 @@ func Small(owner *footest.OwnerRow) []World {
 		World{Name: "suspended", About: "something happens while the Foo is suspended, and it is resumed",
 			Start: []string{"create a web", "suspend a"}, Acts: []string{"resume a", "drift web", "rename a api"}, Users: 2},
 		World{Name: "in service", About: "the Deployment gets another name, one Pod after the other becomes available",
-			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Rollouts: EachWrite},
+			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, EachWrite: true},
 		World{Name: "stuck", About: "the Deployment gets another name, and the new one never becomes ready",
 			Start: []string{"create a web"}, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
 	)
@@ -113,17 +113,17 @@ func Large(owner *footest.OwnerRow) []World {
 		World{Name: "taken, twice", About: "the name is taken by somebody else, who lets go of it; the Foo is renamed",
 			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "rename a api"}, Users: 2},
 		World{Name: "rollouts", About: "each write of the Deployment controller by itself",
-			Start: settled, Acts: append([]string{"drift web"}, ofOwner...), Users: 1, Rollouts: EachWrite},
+			Start: settled, Acts: append([]string{"drift web"}, ofOwner...), Users: 1, EachWrite: true},
 		World{Name: "handlers late", About: "an act; one fault; handlers hear late",
 			Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, HandlersLag: true},
 		World{Name: "create, two controllers", About: "a Foo is created; two controllers work at the same time",
 			Acts: []string{"create a web"}, Users: 1, Controllers: 2},
 		World{Name: "in service, crash", About: "as in service, and the controller dies once",
-			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Crashes: 1, Behind: 1, Rollouts: EachWrite},
+			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Crashes: 1, Behind: 1, EachWrite: true},
 		World{Name: "in service, deletion", About: "as in service, and the Foo is deleted meanwhile",
-			Start: settled, Acts: []string{"rename a api", "delete a"}, Users: 2, Rollouts: EachWrite},
+			Start: settled, Acts: []string{"rename a api", "delete a"}, Users: 2, EachWrite: true},
 		World{Name: "in service, refusal", About: "as in service, and a policy or a webhook refuses each write from some on, until somebody lifts that",
-			Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow, Denied404}, Rollouts: EachWrite},
+			Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow, Denied404}, EachWrite: true},
 		World{Name: "denied, lifted", About: "a webhook denies the first Deployment with a code of its own, until somebody lifts that",
 			Acts: []string{"create a web", "allow"}, Users: 2, Faults: 1, Outcomes: denials},
 		World{Name: "stuck, crash", About: "as stuck, and the controller dies once",
@@ -171,8 +171,9 @@ type World struct {
 	// Behind is how many events older than the newest that it had the cache of a controller
 	// may begin after a crash.
 	Behind int
-	// Rollouts says how the controllers of children report.
-	Rollouts Rollouts
+	// EachWrite is true if the controllers of children report each step of a rollout, and not only its
+	// end.
+	EachWrite bool
 	// Stuck are the names of children whose own controllers never report that they are ready,
 	// as with an image that can't be pulled.
 	Stuck []string
@@ -180,16 +181,6 @@ type World struct {
 	// handler that hears of it.
 	HandlersLag bool
 }
-
-// Rollouts says how the controllers of children report.
-type Rollouts bool
-
-const (
-	// OneWrite is one write when all is done.
-	OneWrite Rollouts = false
-	// EachWrite is each write of a rollout by itself.
-	EachWrite Rollouts = true
-)
 
 // scene is a world with the slots of its names.
 type scene struct {
