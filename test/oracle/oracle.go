@@ -66,6 +66,19 @@ func (h *History) Add(object footest.Object, deleted bool) {
 	h.objects[key] = append(h.objects[key], state{versionOf(object), object, deleted})
 }
 
+// newest returns the newest state of each object of a kind.
+func (h *History) newest(kind *footest.Kind) map[cache.ObjectName]state {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	newest := map[cache.ObjectName]state{}
+	for key, states := range h.objects {
+		if key.kind == kind {
+			newest[key.name] = states[len(states)-1]
+		}
+	}
+	return newest
+}
+
 // versionOf returns an object's resourceVersion as a number. The tests' API servers use
 // only numbers.
 func versionOf(object metav1.Object) uint64 { return parseVersion(object.GetResourceVersion()) }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -42,24 +41,15 @@ type Recording struct {
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 
-	mu sync.Mutex
-	// seen holds the newest recorded version of each object.
-	seen   map[types.UID]seen
+	mu     sync.Mutex
 	broken error
-}
-
-// seen is the newest recorded version of an object, its kind, and whether it was deleted.
-type seen struct {
-	version uint64
-	kind    *footest.Kind
-	deleted bool
 }
 
 // Record lists the Foos and their children of a namespace, or of all namespaces with "",
 // and records their changes until Stop. It resumes watches that end.
 func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
 	ctx, stop := context.WithCancel(ctx)
-	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, seen: map[types.UID]seen{}}
+	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop}
 	// List Foos last, so that the record has the children of each.
 	kinds := slices.Concat(footest.Kinds, []*footest.Kind{footest.FooKind})
 	lists := make([]runtime.Object, len(kinds))
@@ -147,9 +137,6 @@ func (r *Recording) record(object runtime.Object, deleted bool) {
 		return
 	}
 	r.history.Add(accessor, deleted)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen[accessor.GetUID()] = seen{versionOf(accessor), footest.KindOf(object), deleted}
 }
 
 // breakOff stores the error that left a gap in the record.
@@ -198,17 +185,18 @@ func (r *Recording) has(list runtime.Object, kind *footest.Kind) (bool, error) {
 	if r.broken != nil {
 		return false, r.broken
 	}
-	all, listed := true, map[types.UID]bool{}
+	all, newest := true, r.history.newest(kind)
 	err = meta.EachListItem(list, func(object runtime.Object) error {
 		accessor, err := meta.Accessor(object)
 		if err == nil {
-			listed[accessor.GetUID()] = true
-			all = all && r.seen[accessor.GetUID()].version >= versionOf(accessor)
+			name := cache.MetaObjectToName(accessor)
+			all = all && newest[name].from >= versionOf(accessor)
+			delete(newest, name)
 		}
 		return err
 	})
-	for uid, s := range r.seen {
-		all = all && (s.kind != kind || s.deleted || listed[uid] || s.version > at)
+	for _, missing := range newest {
+		all = all && (missing.deleted || missing.from > at)
 	}
 	return all, err
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func fooAt(uid types.UID, version string) *samplev1alpha1.Foo {
-	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: "foo", UID: uid, ResourceVersion: version}}
+	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid, ResourceVersion: version}}
 }
 
 func TestARecordingCatchesUpWithAList(t *testing.T) {
@@ -52,7 +52,7 @@ func TestARecordingCatchesUpWithAList(t *testing.T) {
 		}, true},
 	} {
 		t.Run(row.what, func(t *testing.T) {
-			r := &Recording{seen: map[types.UID]seen{}}
+			r := &Recording{}
 			row.record(r)
 			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*fooAt("a", "5")}}
 			if has, err := r.has(list, footest.FooKind); has != row.has || err != nil {

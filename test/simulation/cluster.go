@@ -21,6 +21,7 @@ import (
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/oracle"
 	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/test/simulation/wire"
 )
 
 const (
@@ -116,7 +117,7 @@ func (c *cluster) startController(prepare ...func(*connection)) {
 	c.tracef("%s starts", conn.name)
 	c.running.Go(func() {
 		defer conn.cancel()
-		err := c.start(conn.ctx, newClients(conn), recorder{conn: conn})
+		err := c.start(conn.ctx, wire.NewClients(server{conn}), recorder{conn: conn})
 		switch {
 		case conn.ctx.Err() == nil:
 			c.violationf("%s returned although its context had not ended: %v", conn.name, err)

@@ -17,11 +17,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/simulation/wire"
 )
 
 // The periods that a controller under test must use.
@@ -34,12 +33,8 @@ const (
 	ResyncPeriod = 2 * time.Minute
 )
 
-// Clients connect a controller to the simulated API server. They serve the calls of a
-// controller and its informers; any other call panics.
-type Clients struct {
-	Kubernetes kubernetes.Interface
-	Custom     clientset.Interface
-}
+// Clients connect a controller to the simulated API server.
+type Clients = wire.Clients
 
 // Start runs a controller until ctx ends, which simulates a crash, and returns when all
 // of its goroutines have ended. It is called again for each restart and for each second

@@ -36,7 +36,7 @@ func writeGraph(t *testing.T, worlds []World, create New) {
 
 // graphOf explores a small world, and returns all of its states and steps in Graphviz's language.
 func graphOf(w World, create New) (string, error) {
-	s, err := newSearch(w, create, Bounds{Workers: 1})
+	s, err := newSearch(w, create, 1)
 	if err != nil {
 		return "", err
 	}

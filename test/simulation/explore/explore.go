@@ -42,7 +42,7 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 				}
 				return
 			}
-			result, err := Run(world, create, Bounds{Time: time.Duration(*minutes) * time.Minute, Memory: *memory << 30})
+			result, err := Run(world, create)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,13 +61,9 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 }
 
 func chosen(owner *footest.OwnerRow) []World {
-	switch *size {
-	case "small":
-		return Small(owner)
-	case "medium":
-		return Medium(owner)
-	case "large":
-		return Large(owner)
+	sizes := map[string]func(*footest.OwnerRow) []World{"small": Small, "medium": Medium, "large": Large}
+	if worldsOf, ok := sizes[*size]; ok {
+		return worldsOf(owner)
 	}
 	var worlds []World
 	for _, w := range Large(owner) {
@@ -84,15 +80,6 @@ func chosen(owner *footest.OwnerRow) []World {
 // String describes a result in a line.
 func (r *Result) String() string {
 	return fmt.Sprintf("%-24s %9d states %10d steps, depth %4d, %4d rests, %s", r.World.Name, r.States, r.Steps, r.Depth, r.Rests, r.Elapsed.Round(100*time.Millisecond))
-}
-
-// Bounds end an exploration early. Zero values mean no bound.
-type Bounds struct {
-	// Memory is how many bytes the heap may have, and Time how long it takes.
-	Memory uint64
-	Time   time.Duration
-	// Workers is how many goroutines explore; 0 means one for each processor.
-	Workers int
 }
 
 // Result is what an exploration found.
@@ -120,8 +107,7 @@ func heap() uint64 {
 
 // beyond reports whether a bound is met.
 func (s *search) beyond() bool {
-	return s.bounds.Memory > 0 && heap() >= s.bounds.Memory ||
-		s.bounds.Time > 0 && time.Since(s.began) >= s.bounds.Time
+	return heap() >= *memory<<30 || *minutes > 0 && time.Since(s.began) >= time.Duration(*minutes)*time.Minute
 }
 
 // report prints, every five seconds, how far the exploration is.

@@ -39,9 +39,8 @@ type replay struct {
 	ctx     context.Context
 	server  realServer
 	watches []watch.Interface // by resource
-	// step is the one under way. object and answer are the server's answer to its newest request.
+	// step is the one under way, and answer the error in the server's answer to the newest request.
 	step   string
-	object footest.Object
 	answer error
 	// story has a line for each request. refused is how many were answered with an error, and events
 	// how many events were compared.
@@ -97,15 +96,16 @@ func (r *replay) serve(x explored, sent *request) (footest.Object, error) {
 }
 
 func (r *replay) compareAnswer(x explored, sent *request) (footest.Object, error) {
-	r.object, r.answer = r.server.do(r.ctx, sent.Request)
+	object, answer := r.server.do(r.ctx, sent.Request)
+	r.answer = answer
 	returned, err := x.process(sent)
 	if r.err != nil {
 		return returned, err
 	}
-	if model, server := describeAnswer(err), describeAnswer(r.answer); model != server {
-		r.err = fmt.Errorf("to %s the answer of the model is %s, and that of the server %s (%s)", sent, model, server, fmt.Sprint(r.answer))
+	if model, server := describeAnswer(err), describeAnswer(answer); model != server {
+		r.err = fmt.Errorf("to %s the answer of the model is %s, and that of the server %s (%s)", sent, model, server, fmt.Sprint(answer))
 	} else if err == nil && sent.Verb != "delete" {
-		r.compareObjects("the object in the answer to "+sent.String(), returned, r.object)
+		r.compareObjects("the object in the answer to "+sent.String(), returned, object)
 	}
 	return returned, err
 }

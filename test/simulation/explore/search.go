@@ -25,7 +25,6 @@ type node struct {
 type search struct {
 	*scene
 
-	bounds  Bounds
 	runners []*runner
 	first   *state
 	known   map[digest]uint32
@@ -56,8 +55,8 @@ type frontierState struct {
 }
 
 // Run explores a world.
-func Run(w World, create New, bounds Bounds) (*Result, error) {
-	s, err := newSearch(w, create, bounds)
+func Run(w World, create New) (*Result, error) {
+	s, err := newSearch(w, create, runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, err
 	}
@@ -73,16 +72,14 @@ func Run(w World, create New, bounds Bounds) (*Result, error) {
 	return result, nil
 }
 
-func newSearch(w World, create New, bounds Bounds) (*search, error) {
+// newSearch begins an exploration with a number of goroutines.
+func newSearch(w World, create New, workers int) (*search, error) {
 	sc, err := newScene(w)
 	if err != nil {
 		return nil, err
 	}
-	if bounds.Workers == 0 {
-		bounds.Workers = runtime.GOMAXPROCS(0)
-	}
-	s := &search{scene: sc, bounds: bounds, began: time.Now(), reported: time.Now(), known: map[digest]uint32{}, wrong: map[uint32]string{}}
-	for range bounds.Workers {
+	s := &search{scene: sc, began: time.Now(), reported: time.Now(), known: map[digest]uint32{}, wrong: map[uint32]string{}}
+	for range workers {
 		r, err := newRunner(sc, create)
 		if err != nil {
 			return nil, err

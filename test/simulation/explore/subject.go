@@ -30,8 +30,8 @@ import (
 
 // Parts are what a controller under test is to be made of.
 type Parts struct {
-	Kubernetes      kubernetes.Interface
-	Custom          clientset.Interface
+	wire.Clients
+
 	KubeInformers   kubeinformers.SharedInformerFactory
 	CustomInformers fooinformers.SharedInformerFactory
 	Recorder        record.EventRecorder
@@ -74,11 +74,12 @@ type runner struct {
 func newRunner(s *scene, create New) (*runner, error) {
 	r := &runner{scene: s, ctx: klog.NewContext(context.Background(), klog.New(nil)), clock: clocktesting.NewFakeClock(epoch)}
 	r.queue = &workQueue{scene: s, now: func() int64 { return r.clock.Since(epoch).Nanoseconds() }}
-	kube, custom := wire.NewClients(server{r})
+	clients := wire.NewClients(server{r})
 	parts := Parts{
-		Kubernetes: kube, Custom: custom,
-		KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), CustomInformers: fooinformers.NewSharedInformerFactory(custom, 0),
-		Recorder: recorder{r: r}, Clock: r.clock, Queue: r.queue,
+		Clients:         clients,
+		KubeInformers:   kubeinformers.NewSharedInformerFactory(clients.Kubernetes, 0),
+		CustomInformers: fooinformers.NewSharedInformerFactory(clients.Custom, 0),
+		Recorder:        recorder{r: r}, Clock: r.clock, Queue: r.queue,
 	}
 	for resource := range s.kinds {
 		i, example := newInformer(len(s.names), func(objects ...any) { r.saw(objects) }), s.example(resource, "web")

@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"example.com/sample-controller/test/footest"
 )
 
 // take returns the state after a step.
@@ -208,12 +206,5 @@ func (x explored) carryOut(sent *request) (runtime.Object, error) {
 	if err == nil && sent.Verb != "get" {
 		x.judgeStored(sent, before)
 	}
-	return orNil(returned, err)
-}
-
-func orNil(object footest.Object, err error) (runtime.Object, error) {
-	if err != nil || object == nil {
-		return nil, err
-	}
-	return object, nil
+	return returned, err
 }

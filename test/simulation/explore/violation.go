@@ -131,7 +131,7 @@ func (v *Violation) steps() string {
 // repeat takes the steps of a sequence in a world, and lets the system come to rest. It returns an
 // error if a rule is broken on the way or at rest.
 func repeat(w World, create New, steps string) error {
-	s, err := newSearch(w, create, Bounds{Workers: 1})
+	s, err := newSearch(w, create, 1)
 	if err != nil {
 		return err
 	}

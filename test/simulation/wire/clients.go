@@ -54,8 +54,15 @@ type Request struct {
 	query url.Values
 }
 
+// Clients connect a controller to an API server in memory. They serve the calls of a controller and its
+// informers; any other call panics.
+type Clients struct {
+	Kubernetes kubernetes.Interface
+	Custom     clientset.Interface
+}
+
 // NewClients returns clientsets that send their requests to a server.
-func NewClients(server Server) (kubernetes.Interface, clientset.Interface) {
+func NewClients(server Server) Clients {
 	encoding := &encoding{}
 	client, err := rest.NewRESTClient(&url.URL{Scheme: "http", Host: "simulation"}, "", rest.ClientContentConfig{
 		ContentType: mediaType, GroupVersion: corev1.SchemeGroupVersion, Negotiator: encoding,
@@ -63,7 +70,7 @@ func NewClients(server Server) (kubernetes.Interface, clientset.Interface) {
 	if err != nil {
 		panic(err)
 	}
-	return kubeClient{Interface: kubernetes.New(client)}, fooClient{Interface: clientset.New(client)}
+	return Clients{kubeClient{Interface: kubernetes.New(client)}, fooClient{Interface: clientset.New(client)}}
 }
 
 type kubeClient struct{ kubernetes.Interface }
