@@ -234,25 +234,22 @@ func check(t *testing.T, root string, m mutants.Mutant) {
 // firstViolation finds what an exploration found broken, and after how many steps.
 var firstViolation = regexp.MustCompile(`(?m)^explore: broken after (\d+) steps: (.*)$`)
 
+// ran finds the last line of an exploration. Without it, the mutant was not built, or it crashed.
+var ran = regexp.MustCompile(`(?m)^explore: \d+ worlds, `)
+
 // exploreMutant explores worlds with a mutant, up to the first violation.
 func exploreMutant(t *testing.T, root, worlds string, m mutants.Mutant) string {
 	t.Helper()
-	directory := t.TempDir()
-	list, err := m.Overlay(root, directory)
+	list, err := m.Overlay(root, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(directory, "explore.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay="+list, "-o", program, ".")
-	build.Dir = root
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the mutant: %v\n%s", err, output)
-	}
-	run := exec.CommandContext(t.Context(), program, "-test.run=^TestExplore$", "-test.failfast", "-explore="+worlds, "-explore.minutes=2", "-explore.gigabytes=3")
+	run := exec.CommandContext(t.Context(), "go", "test", "-v", "-vet=off", "-overlay="+list, "-count=1", "-timeout=0", "-failfast", "-run=^TestExplore$", ".",
+		"-args", "-explore="+worlds, "-explore.minutes=2", "-explore.gigabytes=3")
 	run.Dir = root
 	output, err := run.CombinedOutput()
-	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) {
-		t.Fatalf("exploring the mutant: %v", err)
+	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) || !ran.Match(output) {
+		t.Fatalf("exploring the mutant: %v\n%s", err, output)
 	}
 	return string(output)
 }

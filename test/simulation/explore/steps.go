@@ -119,25 +119,17 @@ func (o Outcome) String() string { return outcomes[o].name }
 // steps returns what can happen next.
 func (x explored) steps() []step {
 	var all []step
-	all = x.environmentSteps(all)
-	all = x.controlPlaneSteps(all)
-	for i := range x.controllers {
-		all = x.controllerSteps(all, uint8(i))
-	}
-	return all
-}
-
-// environmentSteps adds the steps of users.
-func (x explored) environmentSteps(all []step) []step {
-	if x.users > 0 {
-		for i := range x.acts {
-			if x.acts[i].may(x) {
-				all = append(all, step{op: opAct, a: uint8(i)})
-			}
+	for i := range x.acts {
+		if x.users > 0 && x.acts[i].may(x) {
+			all = append(all, step{op: opAct, a: uint8(i)})
 		}
 	}
 	if x.late != nil {
 		all = append(all, step{op: opLate})
+	}
+	all = x.controlPlaneSteps(all)
+	for i := range x.controllers {
+		all = x.controllerSteps(all, uint8(i))
 	}
 	return all
 }

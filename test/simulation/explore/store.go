@@ -102,19 +102,11 @@ func (x explored) remember(at slot, was *object) {
 
 // isReady reports whether a Foo has all that it asks for, ready.
 func (x explored) isReady(foo footest.Object) bool {
-	for _, kind := range x.Owner.Kinds {
-		if !kind.Wanted(foo) {
-			continue
-		}
-		at, known := x.slotNamed(kind.Resource.Resource, kind.Name(foo))
-		if !known || x.store[at] == nil {
-			return false
-		}
-		if oracle.Obstacle(kind, x.store[at].Object, foo) != "" {
-			return false
-		}
-	}
-	return true
+	objects := x.world().Objects
+	return !slices.ContainsFunc(x.Owner.Kinds, func(kind *footest.Kind) bool {
+		child := kind.Find(objects, kind.Name(foo))
+		return kind.Wanted(foo) && (child == nil || oracle.Obstacle(kind, child, foo) != "")
+	})
 }
 
 // trim forgets the events that no cache needs any more.
