@@ -79,12 +79,17 @@ func TestController(t *testing.T, owner *footest.OwnerRow, start Start) {
 	pairs.report(t)
 }
 
-// sampling returns n if one case in n is to be run. It is 1, or 100 with a detector of
-// races or cache mutations: a run then takes a hundred times as long, and a few runs show
-// what a detector can find. A test named on the command line is always run.
+// sampling returns n if one case in n is to be run. It is 1, or 10 with -short, or 100 with
+// a detector of races or cache mutations: a run then takes a hundred times as long, and a few
+// runs show what a detector can find. A test named on the command line is always run.
 func sampling() int {
-	if strings.Count(flag.Lookup("test.run").Value.String(), "/") < 2 && detectorsOn() {
+	switch {
+	case strings.Count(flag.Lookup("test.run").Value.String(), "/") >= 2:
+		return 1
+	case detectorsOn():
 		return 100
+	case testing.Short():
+		return 10
 	}
 	return 1
 }
