@@ -14,22 +14,17 @@ import (
 	"strings"
 )
 
-// git runs git in a folder and returns what it prints.
+// git runs git in a folder, and returns what it prints, without the last line's end.
 func git(ctx context.Context, dir string, arguments ...string) (string, error) {
-	return gitWith(ctx, dir, nil, arguments...)
-}
-
-// gitWith runs git with additional variables of the environment.
-func gitWith(ctx context.Context, dir string, environment []string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", arguments...)
-	command.Dir, command.Env = dir, append(append(gitEnvironment(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"), environment...)
+	command.Dir, command.Env = dir, append(gitEnvironment(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
 	var errors strings.Builder
 	command.Stderr = &errors
 	out, err := command.Output()
 	if err != nil {
 		err = fmt.Errorf("git %s: %w\n%s%s", strings.Join(arguments, " "), err, out, errors.String())
 	}
-	return string(out), err
+	return strings.TrimSuffix(string(out), "\n"), err
 }
 
 // gitEnvironment returns the environment without the variables that make git use another
@@ -61,7 +56,7 @@ func commitOf(ctx context.Context, root string) string {
 		return ""
 	}
 	changes, err := git(ctx, root, "status", "--porcelain", "--untracked-files=no")
-	if commit = strings.TrimSpace(commit); changes != "" || err != nil {
+	if changes != "" || err != nil {
 		commit += dirty
 	}
 	return commit
@@ -80,25 +75,30 @@ func isState(ctx context.Context, dir, commit string) bool {
 	return err == nil && strings.Contains(message, treeTrailer+tree)
 }
 
-// commitState commits the files of the project, and returns the commit.
-func (m *maker) commitState(ctx context.Context, repository, message string, parents ...string) (string, error) {
-	environment := []string{"GIT_DIR=" + repository, "GIT_WORK_TREE=" + m.at, "GIT_INDEX_FILE=" + filepath.Join(m.tmp, "index")}
-	if _, err := gitWith(ctx, m.at, environment, "add", "--all"); err != nil {
+// commitFiles makes the project a repository whose first commit, with all files, is that of
+// the generated state. It returns the tree.
+func (m *maker) commitFiles(ctx context.Context, message string) (tree string, err error) {
+	for _, arguments := range [][]string{{"-c", "init.defaultBranch=main", "init", "--quiet"}, {"add", "--all"}} {
+		if _, err := git(ctx, m.at, arguments...); err != nil {
+			return "", err
+		}
+	}
+	if tree, err = git(ctx, m.at, "write-tree"); err != nil {
 		return "", err
 	}
-	tree, err := gitWith(ctx, m.at, environment, "write-tree")
-	if err != nil {
-		return "", err
+	return tree, commitState(ctx, m.at, tree, message)
+}
+
+// commitState commits a tree of a generated state on the branch of these. It does not touch
+// the work tree.
+func commitState(ctx context.Context, dir, tree, message string, more ...string) error {
+	arguments := append([]string{"commit-tree", tree, "-m", message, "-m", treeTrailer + tree}, more...)
+	if !knownToGit(ctx, dir) {
+		arguments = append([]string{"-c", "user.name=newproject", "-c", "user.email=newproject@localhost"}, arguments...)
 	}
-	tree = strings.TrimSpace(tree)
-	var arguments []string
-	if !knownToGit(ctx, filepath.Dir(repository)) {
-		arguments = []string{"-c", "user.name=newproject", "-c", "user.email=newproject@localhost"}
+	commit, err := git(ctx, dir, arguments...)
+	if err == nil {
+		_, err = git(ctx, dir, "update-ref", "refs/heads/"+stateBranch, commit)
 	}
-	arguments = append(arguments, "commit-tree", tree, "-m", message, "-m", treeTrailer+tree)
-	for _, parent := range parents {
-		arguments = append(arguments, "-p", parent)
-	}
-	commit, err := gitWith(ctx, m.at, environment, arguments...)
-	return strings.TrimSpace(commit), err
+	return err
 }

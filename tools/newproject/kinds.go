@@ -264,15 +264,15 @@ func (b *blueprint) between(base, begin, end string) string {
 	return ""
 }
 
-// checkKind returns an error if the kind can't be added to the project in the folder.
-func (u *updater) checkKind(ctx context.Context) error {
-	if err := u.kind.check(u.from.request); err != nil {
+// checkKind returns an error if the kind can't be added to the project.
+func (u *updater) checkKind(ctx context.Context, kind addedKind) error {
+	if err := kind.check(u.from.request); err != nil {
 		return err
 	}
 	first := deriveNames(u.from.request)
-	for name := range filesOf(first, u.kind.names(first)) {
+	for name := range filesOf(first, kind.names(first)) {
 		if found, err := git(ctx, u.dir, "ls-files", name); err != nil || found != "" {
-			return errors.Join(err, fmt.Errorf("-add-kind=%s: needs %s, which the project has already: choose another kind, or add a word", u.kind.Kind, name))
+			return errors.Join(err, fmt.Errorf("-add-kind=%s: needs %s, which the project has already: choose another kind, or add a word", kind.Kind, name))
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return update(ctx, root, r.Dir, r.adds, out)
 	}
 	dir, err := checkFolder(r.Dir, root)
-	err = errors.Join(checkNames(ctx, r), err)
+	err = errors.Join(checkNames(r), err)
 	for i, kind := range r.Kinds {
 		others := r
 		others.Kinds = r.Kinds[:i]

@@ -125,18 +125,12 @@ func (m *maker) finish(ctx context.Context) error {
 	if !knownToGit(ctx, m.at) {
 		m.hint += "; its author is newproject, because git does not know your name"
 	}
-	if _, err := git(ctx, m.at, "-c", "init.defaultBranch=main", "init", "--quiet"); err != nil {
-		return err
-	}
 	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
-	commit, err := m.commitState(ctx, filepath.Join(m.at, ".git"), message)
-	if err != nil {
+	if _, err := m.commitFiles(ctx, message); err != nil {
 		return err
 	}
-	for _, command := range [][]string{{"branch", stateBranch, commit}, {"reset", "--quiet", "--hard", commit}} {
-		if _, err := git(ctx, m.at, command...); err != nil {
-			return err
-		}
+	if _, err := git(ctx, m.at, "reset", "--quiet", "--hard", stateBranch); err != nil {
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Updating a project: a three-way merge of what has changed here.
+// Updating a project: git merges what has changed here.
 
 package main
 
@@ -41,26 +41,25 @@ var errMerge = errors.New("the merge is not complete")
 type updater struct {
 	root, dir string
 	out       io.Writer
-	from      state      // that of the project
-	kind      *addedKind // to add, or nil
-	base      string     // the generated state that the project contains
+	from      state  // that of the project
+	base      string // the generated state that the project contains
 }
 
 // update generates the state of the project as it would be made now, with one kind more
 // if kind is not nil, commits it on the branch of generated states, and merges this branch
 // into the one that is checked out.
 func update(ctx context.Context, root, dir string, kind *addedKind, out io.Writer) error {
-	u := &updater{root: root, kind: kind, out: out}
-	if err := u.check(ctx, dir); err != nil {
+	u := &updater{root: root, dir: dir, out: out}
+	if err := u.check(ctx); err != nil {
 		return refusal{err}
 	}
-	commit, to := commitOf(ctx, root), u.from.request
+	commit, to, subject := commitOf(ctx, root), u.from.request, "Update"
 	switch {
 	case kind != nil:
-		if err := u.checkKind(ctx); err != nil {
+		if err := u.checkKind(ctx, *kind); err != nil {
 			return refusal{err}
 		}
-		to.Kinds = append(slices.Clip(to.Kinds), *kind)
+		to.Kinds, subject = append(slices.Clip(to.Kinds), *kind), "Add the kind "+kind.Kind
 	case u.from.Commit == commit:
 		fmt.Fprintf(out, "%s is up to date with %.12s.\n", u.dir, commit)
 		return nil
@@ -70,7 +69,17 @@ func update(ctx context.Context, root, dir string, kind *addedKind, out io.Write
 		return err
 	}
 	m := &maker{project: project, dir: u.dir, out: out}
-	if err := m.make(ctx, step{"Committing the generated state", func(ctx context.Context) error { return u.commit(ctx, m, commit) }}); err != nil {
+	message := fmt.Sprintf("%s\n\nThe state that newproject generates from the commit %s.", subject, commit)
+	if err := m.make(ctx, step{"Committing the generated state", func(ctx context.Context) error {
+		tree, err := m.commitFiles(ctx, message)
+		if err != nil {
+			return err
+		}
+		if _, err := git(ctx, u.dir, "fetch", "--quiet", m.at, stateBranch); err != nil {
+			return err
+		}
+		return commitState(ctx, u.dir, tree, message, "-p", u.base)
+	}}); err != nil {
 		return err
 	}
 	return u.merge(ctx)
@@ -78,40 +87,29 @@ func update(ctx context.Context, root, dir string, kind *addedKind, out io.Write
 
 // check finds out what the project was made from, and returns an error if it can't be
 // updated.
-func (u *updater) check(ctx context.Context, dir string) error {
-	if dir == "" {
-		return errors.New("-dir is missing: name the folder of the project to update")
-	}
-	top, err := git(ctx, dir, "rev-parse", "--show-toplevel")
+func (u *updater) check(ctx context.Context) error {
+	top, err := git(ctx, u.dir, "rev-parse", "--show-toplevel")
 	if err != nil {
-		return fmt.Errorf("-dir=%s: must be the work tree of a git repository: %w", dir, err)
+		return fmt.Errorf("-dir=%s: must be the work tree of a git repository: %w", u.dir, err)
 	}
-	if u.dir, err = filepath.EvalSymlinks(strings.TrimSpace(top)); err != nil {
-		return err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return err
-	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil || dir != u.dir {
-		return errors.Join(err, fmt.Errorf("-dir=%s: must be the root of its repository, %s", dir, u.dir))
-	}
-	text, err := git(ctx, dir, "show", "HEAD:"+stateFile)
+	u.dir = top
+	text, err := git(ctx, u.dir, "show", "HEAD:"+stateFile)
 	if err != nil {
-		return fmt.Errorf("-dir=%s: has no %s, which says what newproject made it from: only projects that newproject made can be updated: %w", dir, stateFile, err)
+		return fmt.Errorf("-dir=%s: has no %s, which says what newproject made it from: only projects that newproject made can be updated: %w", u.dir, stateFile, err)
 	}
 	if err := json.Unmarshal([]byte(text), &u.from); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(dir, stateFile), err)
+		return fmt.Errorf("%s: %w", filepath.Join(u.dir, stateFile), err)
 	}
-	if changes, err := git(ctx, dir, "status", "--porcelain", "--untracked-files=no"); err != nil || changes != "" {
-		return errors.Join(err, fmt.Errorf("-dir=%s: has uncommitted changes: commit or stash them first:\n%s", dir, changes))
+	if changes, err := git(ctx, u.dir, "status", "--porcelain", "--untracked-files=no"); err != nil || changes != "" {
+		return errors.Join(err, fmt.Errorf("-dir=%s: has uncommitted changes: commit or stash them first:\n%s", u.dir, changes))
 	}
-	if branch, _ := git(ctx, dir, "symbolic-ref", "--short", "HEAD"); strings.TrimSpace(branch) == stateBranch {
-		return fmt.Errorf("-dir=%s: its branch %s, for generated states only, is checked out: check out the branch to update", dir, stateBranch)
-	}
-	if !knownToGit(ctx, dir) {
+	if !knownToGit(ctx, u.dir) {
 		return errors.New("git does not know your name, which the merge needs: set user.name and user.email")
 	}
-	return errors.Join(checkNames(ctx, u.from.request), u.checkSource(ctx), u.findBase(ctx))
+	if branch, _ := git(ctx, u.dir, "symbolic-ref", "--short", "HEAD"); branch == stateBranch {
+		return fmt.Errorf("-dir=%s: its branch %s, for generated states only, is checked out: check out the branch to update", u.dir, stateBranch)
+	}
+	return errors.Join(checkNames(u.from.request), u.checkSource(ctx), u.findBase(ctx))
 }
 
 // checkSource returns an error unless this clone has the commit that the project was made
@@ -133,49 +131,25 @@ func (u *updater) checkSource(ctx context.Context) error {
 	return nil
 }
 
-// findBase finds the commit of the generated state that the project contains: on the
-// branch of generated states, here or at a remote, or else in the project's history.
+// findBase finds the generated state that the project contains: the commit, on any branch here
+// or at a remote, that brought what the project records. An update whose merge was given up
+// left newer states.
 func (u *updater) findBase(ctx context.Context) error {
-	refs, err := git(ctx, u.dir, "for-each-ref", "--format=%(refname)", "refs/heads/"+stateBranch, "refs/remotes/*/"+stateBranch)
+	if _, err := git(ctx, u.dir, "rev-parse", "--verify", "refs/heads/"+stateBranch); err == nil && !isState(ctx, u.dir, stateBranch) {
+		return fmt.Errorf("the branch %s of %s does not end with a state that newproject generated: rename it", stateBranch, u.dir)
+	}
+	record, err := git(ctx, u.dir, "rev-parse", "HEAD:"+stateFile)
 	if err != nil {
 		return err
 	}
-	for _, ref := range append(strings.Fields(refs), "HEAD") {
-		commits, err := git(ctx, u.dir, "log", "--format=%H", ref, "--", stateFile)
-		if err != nil {
-			return err
-		}
-		if ref == "refs/heads/"+stateBranch && !isState(ctx, u.dir, ref) {
-			return fmt.Errorf("the branch %s of %s does not end with a state that newproject generated: rename it", stateBranch, u.dir)
-		}
-		for commit := range strings.FieldsSeq(commits) {
-			text, err := git(ctx, u.dir, "show", commit+":"+stateFile)
-			var found state
-			if err == nil && json.Unmarshal([]byte(text), &found) == nil && found.Commit == u.from.Commit && isState(ctx, u.dir, commit) {
-				u.base = commit
-				return nil
-			}
+	commits, err := git(ctx, u.dir, "log", "--all", "--format=%H", "--find-object="+record)
+	for commit := range strings.FieldsSeq(commits) {
+		if text, _ := git(ctx, u.dir, "rev-parse", commit+":"+stateFile); text == record && isState(ctx, u.dir, commit) {
+			u.base = commit
+			return nil
 		}
 	}
-	return fmt.Errorf("%s has no commit with the state that newproject generated from %s: fetch its branch %s", u.dir, u.from.Commit, stateBranch)
-}
-
-// commit commits the generated state, on the branch of these. It does not touch the work
-// tree.
-func (u *updater) commit(ctx context.Context, m *maker, from string) error {
-	folder, err := git(ctx, u.dir, "rev-parse", "--absolute-git-dir")
-	if err != nil {
-		return err
-	}
-	message := fmt.Sprintf("Update to %.12s\n\nThe state that newproject generates from the commit %s.", from, from)
-	if u.kind != nil {
-		message = fmt.Sprintf("Add the kind %s\n\nThe state that newproject generates from the commit %s.", u.kind.Kind, from)
-	}
-	commit, err := m.commitState(ctx, strings.TrimSpace(folder), message, u.base)
-	if err == nil {
-		_, err = git(ctx, u.dir, "update-ref", "refs/heads/"+stateBranch, commit)
-	}
-	return err
+	return errors.Join(err, fmt.Errorf("%s has no commit with the state that newproject generated from %s: fetch its branch %s", u.dir, u.from.Commit, stateBranch))
 }
 
 // merge merges the branch of generated states. If the project's history lacks the last
@@ -188,43 +162,38 @@ func (u *updater) merge(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errMerge, err)
 		}
 	}
-	printed, err := git(ctx, u.dir, "merge", "--no-edit", stateBranch)
-	if err == nil {
-		fmt.Fprintf(u.out, "Merged the branch %s.%s", stateBranch, afterMerge)
-		return nil
+	_, err := git(ctx, u.dir, "merge", "--no-edit", stateBranch)
+	if err != nil {
+		unmerged := u.takeGenerated(ctx)
+		if len(unmerged) > 0 {
+			return fmt.Errorf("%w: your changes and those from here conflict in\n%s\n%s%s", errMerge, strings.Join(unmerged, "\n"), conflicts, afterMerge)
+		}
+		if _, commitErr := git(ctx, u.dir, "commit", "--no-edit"); commitErr != nil {
+			return fmt.Errorf("%w: %w\n%w", errMerge, err, commitErr)
+		}
 	}
-	u.takeGenerated(ctx)
-	unmerged, listErr := git(ctx, u.dir, "diff", "--name-only", "--diff-filter=U")
-	if listErr == nil && unmerged == "" {
-		_, err = git(ctx, u.dir, "commit", "--no-edit")
-	}
-	if err == nil {
-		fmt.Fprintf(u.out, "Merged the branch %s.%s", stateBranch, afterMerge)
-		return nil
-	}
-	if listErr != nil || unmerged == "" {
-		return fmt.Errorf("%w: %w", errMerge, err)
-	}
-	fmt.Fprint(u.out, printed)
-	return fmt.Errorf("%w: your changes and those from here conflict in\n%s%s%s", errMerge, unmerged, conflicts, afterMerge)
+	fmt.Fprintf(u.out, "Merged the branch %s.%s", stateBranch, afterMerge)
+	return nil
 }
 
 // takeGenerated resolves the conflicts in generated files: it takes those of the generated
-// state, because they are generated again after the merge. A file that one side has deleted
-// stays a conflict.
-func (u *updater) takeGenerated(ctx context.Context) {
-	unmerged, err := git(ctx, u.dir, "diff", "--name-only", "--diff-filter=U", "-z")
-	if err != nil {
-		return
-	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(unmerged, "\x00"), "\x00") {
-		if !matches(name, slices.Concat(made, []string{"artifacts/crd/Kustomization", "artifacts/chart/files"})) && filepath.Base(name) != "go.sum" {
-			continue
+// state, because they are generated again after the merge. It returns the files that stay
+// in conflict, also a generated one that one side has deleted.
+func (u *updater) takeGenerated(ctx context.Context) (left []string) {
+	unmerged, _ := git(ctx, u.dir, "diff", "--name-only", "--diff-filter=U") // the commit fails, too
+	generated := append([]string{"artifacts/crd/Kustomization", "artifacts/chart/files"}, made...)
+	for name := range strings.Lines(unmerged) {
+		name = strings.TrimSpace(name)
+		if matches(name, generated) || filepath.Base(name) == "go.sum" {
+			if _, err := git(ctx, u.dir, "checkout", "--theirs", "--", name); err == nil {
+				if _, err := git(ctx, u.dir, "add", "--", name); err == nil {
+					continue
+				}
+			}
 		}
-		if _, err := git(ctx, u.dir, "checkout", "--theirs", "--", name); err == nil {
-			_, _ = git(ctx, u.dir, "add", "--", name) // else it stays a conflict
-		}
+		left = append(left, name)
 	}
+	return left
 }
 
 // conflicts is printed if there are any.

@@ -158,6 +158,7 @@ func TestUpdateRefusals(t *testing.T) {
 			f.git(f.project, "branch", "-D", stateBranch)
 			f.git(f.project, "checkout", "--quiet", "--orphan", "squashed")
 			f.git(f.project, "commit", "--quiet", "--message=all of it")
+			f.git(f.project, "branch", "-D", "main")
 		}, "fetch its branch newproject"},
 	} {
 		t.Run(say, func(t *testing.T) {
