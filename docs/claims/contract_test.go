@@ -38,21 +38,33 @@ var row = regexp.MustCompile(`(?m)^\| ([BC][0-9]+) \|.*$`)
 func read(t *testing.T, path ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{moduleRoot}, path...)...))
+	return string(must(t, text, err))
+}
+
+// must ends the test if there is an error, and returns the value if not.
+func must[T any](t *testing.T, value T, err error) T {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return value
+}
+
+// glob returns the files that match a pattern below the root. There must be one.
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(moduleRoot, pattern))
+	if len(files) == 0 {
+		t.Fatalf("no file matches %s (%v)", pattern, err)
+	}
+	return files
 }
 
 // TestTestsInDocumentsExist looks for each test that a document names, and for those whose
 // folder it names, there.
 func TestTestsInDocumentsExist(t *testing.T) {
 	existing := testsIn(t, ".", "test/*", "internal/*", "pkg/apis/*/*", "tools/*/test")
-	documents, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "*.md"))
-	if err != nil || len(documents) == 0 {
-		t.Fatalf("found no documents: %v", err)
-	}
-	for _, document := range documents {
+	for _, document := range glob(t, "docs/*.md") {
 		document = filepath.Base(document)
 		text := read(t, "docs", document)
 		for _, match := range testName.FindAllStringSubmatch(text, -1) {
@@ -112,25 +124,24 @@ func testsIn(t *testing.T, folders ...string) map[string]bool {
 	names := map[string]bool{}
 	for _, folder := range folders {
 		files, err := filepath.Glob(filepath.Join(moduleRoot, folder, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
+		for _, file := range must(t, files, err) {
 			maps.Copy(names, declaredIn(t, file))
 		}
 	}
 	return names
 }
 
+func parse(t *testing.T, file string) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	return must(t, parsed, err)
+}
+
 // declaredIn returns the names of a file's functions, methods and types.
 func declaredIn(t *testing.T, file string) map[string]bool {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := map[string]bool{}
-	for _, declaration := range parsed.Decls {
+	for _, declaration := range parse(t, file).Decls {
 		switch declaration := declaration.(type) {
 		case *ast.FuncDecl:
 			names[declaration.Name.Name] = true

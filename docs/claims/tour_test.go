@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// codeLink matches a name that the tour links to the file that declares it, in this
+// codeLink matches a name that a document links to the file that declares it, in this
 // repository or in client-go.
 var codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github\\.com/kubernetes/client-go/blob/v[0-9.]+/)([a-zA-Z0-9_/]+\\.go)\\)")
 
@@ -29,39 +29,38 @@ var diffBlock = regexp.MustCompile("(?s)\n```diff\n(.*?\n)```\n")
 // patchedFile matches the name of a file that a patch changes.
 var patchedFile = regexp.MustCompile(`(?m)^--- a/(\S+)$`)
 
-func TestLinkedNamesInTourAreInTheirFiles(t *testing.T) {
-	links := codeLink.FindAllStringSubmatch(read(t, "docs", "tour.md"), -1)
-	if len(links) < 20 {
-		t.Fatalf("The tour links %d names, want more", len(links))
-	}
-	version, clientGo, _ := strings.Cut(goList(t, "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go"), "\n")
-	for _, link := range links {
-		name, folder, file := link[1], moduleRoot, link[3]
-		if clientGoLink.MatchString(link[2]) {
-			folder = clientGo
+func TestLinkedNamesAreInTheirFiles(t *testing.T) {
+	version, clientGo, _ := strings.Cut(goCommand(t, "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go"), "\n")
+	for _, document := range []string{"layout.md", "tour.md"} {
+		text := read(t, "docs", document)
+		links := codeLink.FindAllStringSubmatch(text, -1)
+		if len(links) < 10 {
+			t.Errorf("docs/%s links %d names, want more", document, len(links))
 		}
-		if !declaredIn(t, filepath.Join(folder, file))[name] {
-			t.Errorf("docs/tour.md says that %s is in %s: it is not", name, file)
+		for _, link := range links {
+			name, folder, file := link[1], moduleRoot, link[3]
+			if clientGoLink.MatchString(link[2]) {
+				folder = clientGo
+			}
+			if !declaredIn(t, filepath.Join(folder, file))[name] {
+				t.Errorf("docs/%s says that %s is in %s: it is not", document, name, file)
+			}
 		}
-	}
-	for _, link := range clientGoLink.FindAllStringSubmatch(read(t, "docs", "tour.md"), -1) {
-		if link[1] != version {
-			t.Errorf("docs/tour.md links client-go %s, and go.mod has %s", link[1], version)
+		for _, link := range clientGoLink.FindAllStringSubmatch(text, -1) {
+			if link[1] != version {
+				t.Errorf("docs/%s links client-go %s, and go.mod has %s", document, link[1], version)
+			}
 		}
 	}
 }
 
 func TestTourShowsItsPatches(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(moduleRoot, "docs", "tour", "*.patch"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("found no patches of the tour: %v", err)
-	}
 	tour := read(t, "docs", "tour.md")
 	shown := map[string]bool{}
 	for _, block := range diffBlock.FindAllStringSubmatch(tour, -1) {
 		shown[block[1]] = true
 	}
-	for _, file := range files {
+	for _, file := range glob(t, "docs/tour/*.patch") {
 		name := filepath.Base(file)
 		patch := read(t, "docs", "tour", name)
 		if !shown[patch] {
@@ -81,16 +80,8 @@ func TestTourShowsItsPatches(t *testing.T) {
 // minutes. It leaves out those that are applied, and those of files that a reader creates.
 func TestPatchesApply(t *testing.T) {
 	patches := map[string]string{}
-	files, err := filepath.Glob(filepath.Join(moduleRoot, "docs/tour/*.patch"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		name, err := filepath.Rel(moduleRoot, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		patches[name] = read(t, name)
+	for _, file := range glob(t, "docs/tour/*.patch") {
+		patches[filepath.Base(file)] = read(t, "docs", "tour", filepath.Base(file))
 	}
 	for _, document := range []string{"second-child.md", "finalizer.md"} {
 		for i, block := range diffBlock.FindAllStringSubmatch(read(t, "docs", document), -1) {

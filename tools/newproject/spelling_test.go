@@ -62,16 +62,30 @@ func TestText(t *testing.T) {
 		"metav1, appsv1, v1":                                               "metav1, appsv1, v1",
 		"footprint of food":                                                "footprint of food",
 		`\tfoo\nfoos`:                                                      `\thttproute\nhttproutes`,
+
+		// Markers, and the requirements of modules.
+		"// +groupName=samplecontroller.k8s.io\n":                                                              "// +groupName=my-team.acme.dev\n// +groupGoName=MyTeam\n",
+		"// +kubebuilder:resource:shortName=fo,categories=all":                                                 "// +kubebuilder:resource:path=httproutes,shortName=hr,categories=all",
+		"// +kubebuilder:metadata:annotations=\"api-approved.kubernetes.io=unapproved, experimental-only\"\nx": "x",
+		"require example.com/sample-controller v0.0.0-00010101000000-000000000000":                             "require github.com/acme/edge-routes/v2 v2.0.0-00010101000000-000000000000",
+		"replace example.com/sample-controller => ../..":                                                       "replace github.com/acme/edge-routes/v2 => ../..",
 	} {
 		if got := renamed(t, spelling{names: route}, "a.md", text); got != want {
 			t.Errorf("%s: got\n%s, want\n%s", text, got, want)
 		}
 	}
-	if got, want := renamed(t, spelling{names: bar}, "a.md", "a Foo, newFoo, foos in sample-controller"), "a FooBar, newFooBar, foobars in foo-controller"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := renamed(t, spelling{names: index}, "a.md", "a Foo, a `Foo`; A Foo"), "an Index, an `Index`; An Index"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	for _, test := range []struct {
+		names      names
+		text, want string
+	}{
+		{bar, "a Foo, newFoo, foos in sample-controller", "a FooBar, newFooBar, foobars in foo-controller"},
+		{index, "a Foo, a `Foo`; A Foo", "an Index, an `Index`; An Index"},
+		{widget, "// +groupName=samplecontroller.k8s.io\n", "// +groupName=acme.dev\n"},
+		{widget, "+kubebuilder:resource:shortName=fo,categories=all", "+kubebuilder:resource:path=widgets,categories=all"},
+	} {
+		if got := renamed(t, spelling{names: test.names}, "a.md", test.text); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.names.Kind, got, test.want)
+		}
 	}
 }
 
@@ -154,65 +168,6 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-func TestMarkers(t *testing.T) {
-	source := `// +groupName=samplecontroller.k8s.io
-
-// Package v1alpha1 is the API.
-package v1alpha1
-
-// +genclient
-// +kubebuilder:resource:shortName=fo,categories=all
-// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, experimental-only"
-// +kubebuilder:validation:XValidation:rule="self"
-
-// Foo is what users write.
-type Foo struct{}
-`
-	path := "pkg/apis/samplecontroller/v1alpha1/types.go"
-	for _, test := range []struct {
-		names names
-		want  string
-	}{
-		{route, `// +groupName=my-team.acme.dev
-// +groupGoName=MyTeam
-
-// Package v1beta1 is the API.
-package v1beta1
-
-// +genclient
-// +kubebuilder:resource:path=httproutes,shortName=hr,categories=all
-// +kubebuilder:validation:XValidation:rule="self"
-
-// HTTPRoute is what users write.
-type HTTPRoute struct{}
-`},
-		{widget, `// +groupName=acme.dev
-
-// Package v1 is the API.
-package v1
-
-// +genclient
-// +kubebuilder:resource:path=widgets,categories=all
-// +kubebuilder:validation:XValidation:rule="self"
-
-// Widget is what users write.
-type Widget struct{}
-`},
-	} {
-		if got := renamed(t, spelling{names: test.names}, path, source); got != test.want {
-			t.Errorf("%s: got\n%s\nwant\n%s", test.names.Kind, got, test.want)
-		}
-	}
-}
-
-func TestRenameGoMod(t *testing.T) {
-	source := "module example.com/sample-controller/test/fuzz\n\nrequire example.com/sample-controller v0.0.0-00010101000000-000000000000\n\nreplace example.com/sample-controller => ../..\n"
-	want := "module github.com/acme/edge-routes/v2/test/fuzz\n\nrequire github.com/acme/edge-routes/v2 v2.0.0-00010101000000-000000000000\n\nreplace github.com/acme/edge-routes/v2 => ../..\n"
-	if got := renamed(t, spelling{names: route}, "go.mod", source); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
 func TestDeriveNames(t *testing.T) {
 	for say, test := range map[string]struct {
 		request request
@@ -235,9 +190,6 @@ func TestDeriveNames(t *testing.T) {
 			t.Errorf("%s: got\n%+v, want\n%+v", say, got, test.want)
 		}
 	}
-}
-
-func TestModelPackage(t *testing.T) {
 	if got, want := (names{Module: "a.example/x~y/v2"}).modelPackage(), "example.a.x-y.v2"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
