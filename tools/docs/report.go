@@ -25,9 +25,9 @@ import (
 // errReported is returned if the output already contains the failures.
 var errReported = errors.New("some documents failed")
 
-// atATime is the number of documents that run at a time. They spend most of their time
-// waiting for a cluster.
-const atATime = 2
+// atATime is the number of documents that run at a time. They spend much of their time
+// waiting for a cluster, so this is more than two cores could compile for.
+const atATime = 3
 
 // report counts the blocks, and prints the result of each in the format of go test, which
 // .ci/run counts.

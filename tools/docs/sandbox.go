@@ -28,7 +28,7 @@ type sandbox struct {
 
 // built are the programs that are copied with the tree. The documents' make targets
 // rebuild those that are out of date.
-var built = []string{"devcluster", "sample-controller", "demo"}
+var built = []string{"devcluster", "sample-controller", "demo", "kubectl-foo"}
 
 // newSandbox makes a sandbox from the tree in root.
 func newSandbox(ctx context.Context, root string) (*sandbox, error) {

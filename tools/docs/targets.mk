@@ -5,7 +5,7 @@ export DOCS_FLAGS ?=
 
 .PHONY: docs-test
 test-all: docs-test
-docs-test: build bin/docs $(if $(wildcard tools/demo),bin/demo) ## Run the command blocks of the documents, and compare their output
+docs-test: build bin/docs $(if $(wildcard tools/demo),bin/demo) $(if $(wildcard tools/kubectl-foo),bin/kubectl-foo) ## Run the command blocks of the documents, and compare their output
 	$(check) docs env GOFLAGS="-trimpath -buildvcs=false -vet=off" bin/docs $$DOCS_FLAGS
 
 bin/docs: FORCE
