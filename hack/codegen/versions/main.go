@@ -110,13 +110,13 @@ func check(text []byte) error {
 //   - The x-kubernetes extensions decide which fields are dropped and how lists merge.
 var texts = []string{"description", "title", "example", "externalDocs"}
 
-// fields are the fields of a schema by their paths, each with its keywords, as JSON. The
-// object itself has the empty path.
-type fields map[string]map[string]string
+// keywords are those of all fields of a schema, as JSON, by the field's path, a tab and the
+// keyword. Each field also has the keyword "". The object itself has the empty path.
+type keywords map[string]string
 
-// add adds the field at a path, and those in it.
-func (f fields) add(path string, schema map[string]any) {
-	f[path] = map[string]string{}
+// add adds the keywords of the field at a path, and of those in it.
+func (k keywords) add(path string, schema map[string]any) {
+	k[path+"\t"] = "is a field"
 	for keyword, value := range schema {
 		inner, isMap := value.(map[string]any)
 		switch {
@@ -124,60 +124,49 @@ func (f fields) add(path string, schema map[string]any) {
 		case keyword == "properties" && isMap:
 			for name, property := range inner {
 				field, _ := property.(map[string]any)
-				f.add(strings.TrimPrefix(path+"."+name, "."), field)
+				k.add(strings.TrimPrefix(path+"."+name, "."), field)
 			}
 		case keyword == "items" && isMap:
-			f.add(path+"[]", inner)
+			k.add(path+"[]", inner)
 		case keyword == "additionalProperties" && isMap:
-			f.add(path+"[*]", inner)
+			k.add(path+"[*]", inner)
 		default:
-			f[path][keyword] = asJSON(value)
+			k[path+"\t"+keyword] = asJSON(value)
 		}
 	}
 }
 
 // differences returns a line for each field, or keyword of a field, in which the two
-// versions differ. It leaves out the fields of a field that one version lacks.
+// versions differ. It leaves out what is in a field that one version lacks.
 func differences(one, other version) []string {
-	a, b := fields{}, fields{}
+	a, b := keywords{}, keywords{}
 	a.add("", one.Schema.OpenAPIV3Schema)
 	b.add("", other.Schema.OpenAPIV3Schema)
+	union := maps.Clone(a)
+	maps.Copy(union, b)
 	var lines []string
-	for _, path := range unionOfKeys(a, b) {
-		outer := path[:max(0, strings.LastIndexAny(path, ".["))]
-		if (a[outer] == nil) != (b[outer] == nil) {
-			continue
+	for _, key := range slices.Sorted(maps.Keys(union)) {
+		path, keyword, _ := strings.Cut(key, "\t")
+		around := path + "\t"
+		if keyword == "" {
+			around = path[:max(0, strings.LastIndexAny(path, ".["))] + "\t"
 		}
-		if a[path] == nil || b[path] == nil {
-			lines = append(lines, path+": only in "+onlyIn(one, other, b[path] == nil))
-			continue
+		what, only := cmp.Or(path, "the object")+":", one.Name
+		if a[key] == "" {
+			only = other.Name
 		}
-		for _, keyword := range unionOfKeys(a[path], b[path]) {
-			inOne, inOther := a[path][keyword], b[path][keyword]
-			field := cmp.Or(path, "the object") + ": " + keyword + " "
-			switch {
-			case inOne == inOther:
-			case inOne == "" || inOther == "":
-				lines = append(lines, field+inOne+inOther+" only in "+onlyIn(one, other, inOther == ""))
-			default:
-				lines = append(lines, fmt.Sprintf("%s%s in %s, %s in %s", field, inOne, one.Name, inOther, other.Name))
-			}
+		if keyword != "" {
+			what += " " + keyword + " " + cmp.Or(a[key], b[key])
+		}
+		switch {
+		case a[key] == b[key] || a[around] != b[around]:
+		case a[key] == "" || b[key] == "":
+			lines = append(lines, what+" only in "+only)
+		default:
+			lines = append(lines, fmt.Sprintf("%s in %s, %s in %s", what, one.Name, b[key], other.Name))
 		}
 	}
 	return lines
-}
-
-func onlyIn(one, other version, isOne bool) string {
-	if isOne {
-		return one.Name
-	}
-	return other.Name
-}
-
-func unionOfKeys[V any](one, other map[string]V) []string {
-	union := maps.Clone(one)
-	maps.Copy(union, other)
-	return slices.Sorted(maps.Keys(union))
 }
 
 // asJSON returns a value on one line, with operators of rules such as < as they are.
