@@ -64,41 +64,20 @@ func commitOf(ctx context.Context, root string) string {
 
 const dirty = "-dirty"
 
-// treeTrailer precedes the tree in the message of a commit of a generated state, so that
-// an amended commit is not taken for one.
-const treeTrailer = "Newproject-Tree: "
+// stateMark is in the message of each commit of a generated state, in that of older versions
+// of newproject as the beginning of a trailer.
+const stateMark = "ewproject"
 
-// isState reports whether a commit is a generated state.
-func isState(ctx context.Context, dir, commit string) bool {
-	text, err := git(ctx, dir, "log", "-1", "--format=%T%n%B", commit)
-	tree, message, _ := strings.Cut(text, "\n")
-	return err == nil && strings.Contains(message, treeTrailer+tree)
-}
-
-// commitFiles makes the project a repository whose first commit, with all files, is that of
-// the generated state. It returns the tree.
-func (m *maker) commitFiles(ctx context.Context, message string) (tree string, err error) {
-	for _, arguments := range [][]string{{"-c", "init.defaultBranch=main", "init", "--quiet"}, {"add", "--all"}} {
-		if _, err := git(ctx, m.at, arguments...); err != nil {
-			return "", err
-		}
+// commitState commits the files of the project to the branch of generated states, of which
+// its folder is a repository.
+func (m *maker) commitState(ctx context.Context, message string) error {
+	if _, err := git(ctx, m.at, "add", "--all"); err != nil {
+		return err
 	}
-	if tree, err = git(ctx, m.at, "write-tree"); err != nil {
-		return "", err
-	}
-	return tree, commitState(ctx, m.at, tree, message)
-}
-
-// commitState commits a tree of a generated state on the branch of these. It does not touch
-// the work tree.
-func commitState(ctx context.Context, dir, tree, message string, more ...string) error {
-	arguments := append([]string{"commit-tree", tree, "-m", message, "-m", treeTrailer + tree}, more...)
-	if !knownToGit(ctx, dir) {
+	arguments := []string{"-c", "core.hooksPath=" + os.DevNull, "-c", "commit.gpgSign=false", "commit", "--quiet", "--allow-empty", "--message", message}
+	if !knownToGit(ctx, m.at) {
 		arguments = append([]string{"-c", "user.name=newproject", "-c", "user.email=newproject@localhost"}, arguments...)
 	}
-	commit, err := git(ctx, dir, arguments...)
-	if err == nil {
-		_, err = git(ctx, dir, "update-ref", "refs/heads/"+stateBranch, commit)
-	}
+	_, err := git(ctx, m.at, arguments...)
 	return err
 }

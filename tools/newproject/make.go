@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,15 +122,19 @@ func (m *maker) compile(ctx context.Context) error {
 
 // finish creates the project's repository, and moves the project to its folder.
 func (m *maker) finish(ctx context.Context) error {
+	configured, _ := git(ctx, m.at, "config", "init.defaultBranch")
 	m.hint = "The first commit contains all files"
 	if !knownToGit(ctx, m.at) {
 		m.hint += "; its author is newproject, because git does not know your name"
 	}
-	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
-	if _, err := m.commitFiles(ctx, message); err != nil {
+	if _, err := git(ctx, m.at, "init", "--quiet", "--initial-branch="+stateBranch); err != nil {
 		return err
 	}
-	if _, err := git(ctx, m.at, "reset", "--quiet", "--hard", stateBranch); err != nil {
+	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s, as newproject generates it.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
+	if err := m.commitState(ctx, message); err != nil {
+		return err
+	}
+	if _, err := git(ctx, m.at, "checkout", "--quiet", "-b", cmp.Or(configured, "main")); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

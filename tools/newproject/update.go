@@ -41,8 +41,7 @@ var errMerge = errors.New("the merge is not complete")
 type updater struct {
 	root, dir string
 	out       io.Writer
-	from      state  // that of the project
-	base      string // the generated state that the project contains
+	from      state // that of the project
 }
 
 // update generates the state of the project as it would be made now, with one kind more
@@ -71,14 +70,19 @@ func update(ctx context.Context, root, dir string, kind *addedKind, out io.Write
 	m := &maker{project: project, dir: u.dir, out: out}
 	message := fmt.Sprintf("%s\n\nThe state that newproject generates from the commit %s.", subject, commit)
 	if err := m.make(ctx, step{"Committing the generated state", func(ctx context.Context) error {
-		tree, err := m.commitFiles(ctx, message)
-		if err != nil {
+		for _, arguments := range [][]string{
+			{"clone", "--quiet", "--bare", "--branch=" + stateBranch, u.dir, m.at + "/.git"},
+			{"config", "core.bare", "false"},
+		} {
+			if _, err := git(ctx, m.at, arguments...); err != nil {
+				return err
+			}
+		}
+		if err := m.commitState(ctx, message); err != nil {
 			return err
 		}
-		if _, err := git(ctx, u.dir, "fetch", "--quiet", m.at, stateBranch); err != nil {
-			return err
-		}
-		return commitState(ctx, u.dir, tree, message, "-p", u.base)
+		_, err := git(ctx, m.at, "push", "--quiet", "origin", stateBranch)
+		return err
 	}}); err != nil {
 		return err
 	}
@@ -109,7 +113,7 @@ func (u *updater) check(ctx context.Context) error {
 	if branch, _ := git(ctx, u.dir, "symbolic-ref", "--short", "HEAD"); branch == stateBranch {
 		return fmt.Errorf("-dir=%s: its branch %s, for generated states only, is checked out: check out the branch to update", u.dir, stateBranch)
 	}
-	return errors.Join(checkNames(u.from.request), u.checkSource(ctx), u.findBase(ctx))
+	return errors.Join(checkNames(u.from.request), u.checkSource(ctx), u.findStates(ctx))
 }
 
 // checkSource returns an error unless this clone has the commit that the project was made
@@ -131,39 +135,43 @@ func (u *updater) checkSource(ctx context.Context) error {
 	return nil
 }
 
-// findBase finds the generated state that the project contains: the commit, on any branch here
-// or at a remote, that brought what the project records. An update whose merge was given up
-// left newer states.
-func (u *updater) findBase(ctx context.Context) error {
-	if _, err := git(ctx, u.dir, "rev-parse", "--verify", "refs/heads/"+stateBranch); err == nil && !isState(ctx, u.dir, stateBranch) {
-		return fmt.Errorf("the branch %s of %s does not end with a state that newproject generated: rename it", stateBranch, u.dir)
+// findStates returns an error if the project has no branch of generated states. One of a
+// remote becomes one here.
+func (u *updater) findStates(ctx context.Context) error {
+	refs, err := git(ctx, u.dir, "for-each-ref", "--format=%(refname)", "refs/heads/"+stateBranch, "refs/remotes/*/"+stateBranch)
+	ref, _, _ := strings.Cut(refs, "\n")
+	if err != nil || ref == "" {
+		return errors.Join(err, fmt.Errorf("%s has no branch %s with the state that newproject generated from %s: fetch it", u.dir, stateBranch, u.from.Commit))
 	}
+	if message, err := git(ctx, u.dir, "log", "-1", "--format=%B", ref); err != nil || !strings.Contains(message, stateMark) {
+		return errors.Join(err, fmt.Errorf("the branch %s of %s does not end with a state that newproject generated: rename it", stateBranch, u.dir))
+	}
+	if strings.HasPrefix(ref, "refs/remotes/") {
+		_, err = git(ctx, u.dir, "branch", "--no-track", stateBranch, ref)
+	}
+	return err
+}
+
+// merge merges the branch of generated states. If the project's history lacks the state
+// that brought what HEAD records, because its merge was squashed or rebased, merge records
+// first that the project contains it.
+func (u *updater) merge(ctx context.Context) error {
 	record, err := git(ctx, u.dir, "rev-parse", "HEAD:"+stateFile)
 	if err != nil {
 		return err
 	}
-	commits, err := git(ctx, u.dir, "log", "--all", "--format=%H", "--find-object="+record)
-	for commit := range strings.FieldsSeq(commits) {
-		if text, _ := git(ctx, u.dir, "rev-parse", commit+":"+stateFile); text == record && isState(ctx, u.dir, commit) {
-			u.base = commit
-			return nil
-		}
+	states, err := git(ctx, u.dir, "log", "--reverse", "--format=%H", "--find-object="+record, stateBranch)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, fmt.Errorf("%s has no commit with the state that newproject generated from %s: fetch its branch %s", u.dir, u.from.Commit, stateBranch))
-}
-
-// merge merges the branch of generated states. If the project's history lacks the last
-// state, because its merge was squashed or rebased, merge records first that the project
-// contains it.
-func (u *updater) merge(ctx context.Context) error {
-	if _, err := git(ctx, u.dir, "merge-base", "--is-ancestor", u.base, "HEAD"); err != nil {
+	base, _, _ := strings.Cut(states, "\n")
+	if _, err := git(ctx, u.dir, "merge-base", "--is-ancestor", base, "HEAD"); err != nil {
 		message := fmt.Sprintf("Record that this contains the state that newproject generated from %.12s", u.from.Commit)
-		if _, err := git(ctx, u.dir, "merge", "--quiet", "--strategy=ours", "--allow-unrelated-histories", "-m", message, u.base); err != nil {
+		if _, err := git(ctx, u.dir, "merge", "--quiet", "--strategy=ours", "--allow-unrelated-histories", "-m", message, base); err != nil {
 			return fmt.Errorf("%w: %w", errMerge, err)
 		}
 	}
-	_, err := git(ctx, u.dir, "merge", "--no-edit", stateBranch)
-	if err != nil {
+	if _, err = git(ctx, u.dir, "merge", "--no-edit", stateBranch); err != nil {
 		unmerged := u.takeGenerated(ctx)
 		if len(unmerged) > 0 {
 			return fmt.Errorf("%w: your changes and those from here conflict in\n%s\n%s%s", errMerge, strings.Join(unmerged, "\n"), conflicts, afterMerge)
