@@ -107,6 +107,7 @@ unit_tests() {
       */test/oracle | */test/simulation | */test/mutants) ;; # they need no cluster themselves
       '' | */test/* | */hack/codegen | */tools/*/test) continue ;;
       */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo
+      */tools/newproject) continue ;;                          # make test-new-project-plans
     esac
     list+=("${package}")
   done <<<"${packages}"

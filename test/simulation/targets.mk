@@ -1,6 +1,10 @@
 ##@ Simulation
 
+# The statuses that the controllers of the simulation wrote, for test-waiters.
+statuses := $(CURDIR)/_output/statuses
+
 .PHONY: simulation
 test: simulation
 simulation: ## Inject every fault at every call and event, and pairs of faults, on an API server in memory
-	$(check) simulation go test -vet=off -timeout=20m $$GO_TEST_FLAGS -run='^TestSimulation' -rapid.checks=500 -simulation.pairs=300 .
+	@rm -rf "$(statuses)" && mkdir -p "$(statuses)"
+	$(check) simulation env RECORDED_STATUSES="$(statuses)" go test -vet=off -count=1 -timeout=20m $$GO_TEST_FLAGS -run='^TestSimulation' -rapid.checks=500 -simulation.pairs=300 .

@@ -106,7 +106,7 @@ func (r *reader) fail(line int, err error) {
 // dropPending drops the comment that no block follows. A directive is a mistake then;
 // other comments are not.
 func (r *reader) dropPending() {
-	if slices.Contains([]string{wordRun, wordPrints, wordFile, wordPatch}, r.pending.word) {
+	if _, isDirective := follows[r.pending.word]; isDirective {
 		r.fail(r.pending.line, fmt.Errorf("no block follows the comment <!-- %s -->", r.pending.word))
 	}
 	r.pending = comment{}
@@ -155,41 +155,34 @@ func (r *reader) fence(line int, language, text string) {
 	}
 }
 
+// follows has the languages of the blocks that may follow a directive; file may precede all but
+// commands.
+var follows = map[string][]string{wordRun: {"sh", "console"}, wordPrints: {"text", ""}, wordPatch: {"diff"}, wordFile: nil}
+
 // newStep returns the step of a block in a language after a comment, which may be empty.
 func newStep(c comment, language string) (step, error) {
 	s, err := step{options: noOptions}, error(nil)
-	isRun := language == "sh" || language == "console"
+	languages, isDirective := follows[c.word]
+	switch {
+	case !isDirective && c != comment{}:
+		return s, fmt.Errorf("a comment before a block must start with run, prints, file or patch, not with %q", c.word)
+	case !isDirective && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
+		return s, fmt.Errorf("a block of %q: say sh if it is commands, console if it has their output, text if it is neither", language)
+	case languages != nil && !slices.Contains(languages, language), c.word == wordFile && slices.Contains(follows[wordRun], language):
+		return s, fmt.Errorf("a block of %q must not follow the comment <!-- %s -->", language, c.word)
+	}
 	switch c.word {
 	case wordRun:
-		if !isRun {
-			return s, fmt.Errorf("only sh and console blocks can be run, not %q", language)
-		}
 		s.options, err = parseOptions(wordRun, c.rest)
 	case wordPrints:
-		if language != "text" && language != "" {
-			return s, fmt.Errorf("output must be in a text block, not %q", language)
-		}
 		s.kind = stepExpect
 		s.options, err = parseOptions(wordPrints, c.rest)
+	case wordPatch:
+		s.kind = stepPatch
 	case wordFile:
-		if isRun {
-			return s, errors.New("commands are run, not written to a file")
-		}
 		s.kind = stepFile
 		if s.path = strings.TrimSpace(c.rest); s.path == "" {
-			return s, errors.New("say which file: <!-- file: path -->")
-		}
-	case wordPatch:
-		if language != "diff" {
-			return s, fmt.Errorf("a patch must be in a diff block, not %q", language)
-		}
-		s.kind = stepPatch
-	default:
-		switch {
-		case c != comment{}:
-			return s, fmt.Errorf("a comment before a block must start with run, prints, file or patch, not with %q", c.word)
-		case slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
-			return s, fmt.Errorf("a block of %q: say sh if it is commands, console if it has their output, text if it is neither", language)
+			err = errors.New("say which file: <!-- file: path -->")
 		}
 	}
 	return s, err

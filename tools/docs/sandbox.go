@@ -53,10 +53,7 @@ func (box *sandbox) fill(ctx context.Context, root string) error {
 			return err
 		}
 	}
-	if err := cloneTree(ctx, root, box.copy); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(box.copy, "bin"), 0o755); err != nil {
+	if _, err := output(ctx, root, "bash", "-ec", cloneTree, "bash", box.copy); err != nil {
 		return err
 	}
 	for _, name := range built {
@@ -131,28 +128,20 @@ func (box *sandbox) environment(ctx context.Context, root string) ([]string, err
 	return env, nil
 }
 
-// cloneTree clones the repository in root, and commits the uncommitted changes of its work
-// tree in the clone, because documents show commands that refuse an unclean one.
-func cloneTree(ctx context.Context, root, clone string) error {
-	if _, err := output(ctx, root, "git", "clone", "--quiet", "--no-hardlinks", "--no-checkout", ".", clone); err != nil {
-		return fmt.Errorf("the documents run in a clone of the tree, so it must be a git repository of yours with a commit: %w", err)
-	}
-	gitDir := "--git-dir=" + filepath.Join(clone, ".git")
-	for _, arguments := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}} {
-		if _, err := output(ctx, root, "git", append([]string{gitDir, "--work-tree=."}, arguments...)...); err != nil {
-			return err
-		}
-	}
-	if _, err := output(ctx, clone, "git", "diff", "--cached", "--quiet"); err != nil {
-		author := []string{"-c", "user.name=docs", "-c", "user.email=docs@localhost"}
-		_, err := output(ctx, clone, "git", append(author, "commit", "--quiet", "--message=Uncommitted changes")...)
-		if err != nil {
-			return err
-		}
-	}
-	_, err := output(ctx, clone, "git", "reset", "--quiet", "--hard")
-	return err
-}
+// cloneTree makes the clone $1 of the repository in the working directory, and commits the
+// uncommitted changes of its work tree there, because documents show commands that refuse an
+// unclean one.
+const cloneTree = `
+git clone --quiet --no-hardlinks --no-checkout . "$1" ||
+	{ echo "the documents run in a clone of the tree, so it must be a git repository of yours with a commit" >&2; exit 1; }
+clone=(git --git-dir="$1/.git" --work-tree=.)
+"${clone[@]}" read-tree HEAD
+"${clone[@]}" add --all
+cd "$1"
+git diff --cached --quiet ||
+	git -c user.name=docs -c user.email=docs@localhost commit --quiet --message="Uncommitted changes"
+git reset --quiet --hard
+mkdir -p bin`
 
 // output runs a program, and returns what it prints to standard output.
 func output(ctx context.Context, folder, name string, args ...string) (string, error) {
