@@ -8,6 +8,7 @@ package options
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -208,9 +209,23 @@ func (o *Serving) Start(ctx context.Context, health, metrics http.Handler, revie
 		cancel()
 		wg.Wait()
 	}
-	err = o.startHealth(ctx, &wg, health)
-	if err == nil {
-		err = o.startMetrics(ctx, &wg, metrics, reviews)
+	start := func(what, flag, address string, handler http.Handler, secure *tls.Config) error {
+		server, err := serving.Listen(address, handler, secure)
+		if err != nil {
+			return fmt.Errorf("-%s=%s: %w", flag, address, err)
+		}
+		wg.Go(func() { serve(ctx, what, server) })
+		return nil
+	}
+	if o.healthAddress != "" {
+		err = start("health", "health-probe-bind-address", o.healthAddress, health, nil)
+	}
+	if err == nil && o.metricsAddress != "" {
+		var secure *tls.Config
+		if secure, err = o.certificate(); err == nil {
+			handler := serving.MetricsHandler(serving.NewGate(reviews), metrics, o.profiling)
+			err = start("metrics", "metrics-bind-address", o.metricsAddress, handler, secure)
+		}
 	}
 	if err != nil {
 		stop()
@@ -218,38 +233,8 @@ func (o *Serving) Start(ctx context.Context, health, metrics http.Handler, revie
 	return stop, err
 }
 
-func (o *Serving) startHealth(ctx context.Context, wg *sync.WaitGroup, health http.Handler) error {
-	if o.healthAddress == "" {
-		return nil
-	}
-	server, err := serving.Listen(o.healthAddress, health, nil)
-	if err != nil {
-		return fmt.Errorf("-health-probe-bind-address=%s: %w", o.healthAddress, err)
-	}
-	wg.Go(func() { serve(ctx, "health", server) })
-	return nil
-}
-
-func (o *Serving) startMetrics(ctx context.Context, wg *sync.WaitGroup, metrics http.Handler, reviews kubernetes.Interface) error {
-	if o.metricsAddress == "" {
-		return nil
-	}
-	certificate, err := o.certificate()
-	if err != nil {
-		return err
-	}
-	handler := serving.MetricsHandler(serving.NewGate(reviews), metrics, o.profiling)
-	server, err := serving.Listen(o.metricsAddress, handler, certificate.Config())
-	if err != nil {
-		return fmt.Errorf("-metrics-bind-address=%s: %w", o.metricsAddress, err)
-	}
-	wg.Go(func() { certificate.Watch(ctx) })
-	wg.Go(func() { serve(ctx, "metrics", server) })
-	return nil
-}
-
-// certificate returns the certificate of the metrics server.
-func (o *Serving) certificate() (*serving.Certificate, error) {
+// certificate returns the TLS configuration of the metrics server.
+func (o *Serving) certificate() (*tls.Config, error) {
 	if o.certFile == "" {
 		return serving.SelfSigned()
 	}

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The certificate of a server: self-signed, or from files that are reloaded.
+// The certificate of a server: self-signed, or from files that are read again.
 
 package serving
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,21 +14,18 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/klog/v2"
 )
 
-// Certificate holds the TLS configuration with a server's certificate.
-type Certificate struct {
-	config *tls.Config
-	// watch reloads the files when they change, until ctx is done.
-	watch func(ctx context.Context)
-}
+// rereadAfter is how long a server uses a certificate before it reads the files again.
+const rereadAfter = 10 * time.Second
 
-// SelfSigned makes a self-signed certificate, which is kept in memory only. It allows
-// encryption but does not authenticate the server. Its key is of P-256, because anybody
-// may begin a handshake, and one with RSA takes four times the CPU.
-func SelfSigned() (*Certificate, error) {
+// SelfSigned returns the TLS configuration for Listen with a self-signed certificate, which
+// is kept in memory only. It allows encryption but does not authenticate the server. Its key
+// is of P-256, because anybody may begin a handshake, and one with RSA takes four times the
+// CPU.
+func SelfSigned() (*tls.Config, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err
@@ -45,39 +41,41 @@ func SelfSigned() (*Certificate, error) {
 	}
 	config := baseConfig()
 	config.Certificates = []tls.Certificate{{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}}
-	return &Certificate{config: config, watch: func(context.Context) {}}, nil
+	return config, nil
 }
 
-// FromFiles reads a certificate, followed by those of its issuers, and its key.
-func FromFiles(certFile, keyFile string) (*Certificate, error) {
-	files, err := dynamiccertificates.NewDynamicServingContentFromFiles("serving", certFile, keyFile)
+// FromFiles returns the TLS configuration for Listen with the certificate in a file, followed
+// by those of its issuers, and its key. A connection that is made 10 s after the files have
+// changed has the new certificate, unless that can't be used.
+func FromFiles(certFile, keyFile string) (*tls.Config, error) {
+	read := func() (*tls.Certificate, error) {
+		certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificate %s with the key %s: %w", certFile, keyFile, err)
+		}
+		return &certificate, nil
+	}
+	current, err := read()
 	if err != nil {
-		return nil, fmt.Errorf("reading the certificate %s with the key %s: %w", certFile, keyFile, err)
+		return nil, err
 	}
-	current := dynamiccertificates.NewDynamicServingCertificateController(baseConfig(), nil, files, nil, nil)
-	files.AddListener(current)
-	if err := current.RunOnce(); err != nil {
-		return nil, fmt.Errorf("reading the certificate %s: %w", certFile, err)
-	}
+	var mu sync.Mutex
+	readAt := time.Now()
 	config := baseConfig()
-	config.GetConfigForClient = current.GetConfigForClient
-	return &Certificate{config: config, watch: func(ctx context.Context) {
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		wg.Go(func() { files.Run(ctx, 1) })
-		wg.Go(func() { current.Run(1, ctx.Done()) })
-	}}, nil
-}
-
-// Config returns the TLS configuration for Listen.
-func (c *Certificate) Config() *tls.Config {
-	return c.config
-}
-
-// Watch reloads the certificate whenever its files change; new connections use the new
-// one. It returns when ctx is done.
-func (c *Certificate) Watch(ctx context.Context) {
-	c.watch(ctx)
+	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(readAt) >= rereadAfter {
+			readAt = time.Now()
+			if newer, err := read(); err == nil {
+				current = newer
+			} else {
+				klog.FromContext(hello.Context()).Error(err, "Keeping the certificate that was read before")
+			}
+		}
+		return current, nil
+	}
+	return config, nil
 }
 
 // baseConfig returns the settings of Kubernetes' own servers, but without HTTP/2: see

@@ -5,25 +5,21 @@
 package serving
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	certutil "k8s.io/client-go/util/cert"
@@ -46,55 +42,33 @@ func write(t *testing.T, path string, content []byte) {
 	must(t, os.WriteFile(path, content, 0o600))
 }
 
-// shown returns the host in a server's certificate.
-func shown(t *testing.T, server *Server) string {
-	t.Helper()
-	got, err := fetch(t.Context(), "https://"+server.Address(), &tls.Config{InsecureSkipVerify: true})
-	must(t, err)
-	return got.tls.PeerCertificates[0].DNSNames[0]
-}
-
-func TestCertificateFilesAreReadAgainWhenTheyChange(t *testing.T) {
-	// As in a Secret's volume, the files are links into a folder, and an update replaces
-	// the folder's link.
-	mount := t.TempDir()
-	in := func(name string) string { return filepath.Join(mount, name) }
-	writeCertificate(t, in("v1"), "first")
-	writeCertificate(t, in("v2"), "second")
-	must(t, os.Symlink("v1", in("..data")))
-	must(t, os.Symlink("..data/tls.crt", in("tls.crt")))
-	must(t, os.Symlink("..data/tls.key", in("tls.key")))
-
-	certificate, err := FromFiles(in("tls.crt"), in("tls.key"))
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() { certificate.Watch(ctx) })
-	server := serve(t, certificate.Config())
-	// becomes waits for a certificate. Until then, the server has the one before.
-	becomes := func(before, after string) {
-		t.Helper()
-		must(t, wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-			host := shown(t, server)
-			if host != before && host != after {
-				return false, fmt.Errorf("the certificate is for %q, neither %q nor %q", host, before, after)
+func TestCertificateFilesAreReadAgain(t *testing.T) {
+	folder := t.TempDir()
+	certFile, keyFile := writeCertificate(t, folder, "first")
+	synctest.Test(t, func(t *testing.T) {
+		secure, err := FromFiles(certFile, keyFile)
+		must(t, err)
+		inNetworkOf(t, secret, secure, func(t *testing.T, n *network) {
+			expect := func(after time.Duration, want string) {
+				t.Helper()
+				<-time.After(after)
+				client := tls.Client(n.dial("10.0.0.1"), &tls.Config{InsecureSkipVerify: true})
+				defer client.NetConn().Close()
+				must(t, client.HandshakeContext(t.Context()))
+				if host := client.ConnectionState().PeerCertificates[0].DNSNames[0]; host != want {
+					t.Errorf("The certificate is for %q, want %q", host, want)
+				}
 			}
-			return host == after, nil
-		}))
-	}
-	becomes("first", "first")
-
-	must(t, os.Symlink("v2", in("..new")))
-	must(t, os.Rename(in("..new"), in("..data")))
-	must(t, os.RemoveAll(in("v1")))
-	becomes("first", "second")
-
-	// An unusable certificate does not replace a usable one.
-	write(t, in("v2/tls.crt"), []byte("garbage"))
-	writeCertificate(t, in("v2"), "third")
-	becomes("second", "third")
+			expect(0, "first")
+			writeCertificate(t, folder, "second")
+			expect(rereadAfter-1, "first")
+			expect(1, "second")
+			write(t, certFile, []byte("garbage")) // an unusable one does not replace it
+			expect(rereadAfter, "second")
+			writeCertificate(t, folder, "third")
+			expect(rereadAfter, "third")
+		})
+	})
 }
 
 func TestAnUnusableCertificateIsReportedAtOnce(t *testing.T) {
@@ -181,33 +155,21 @@ func (a *authority) asked() [2]int32 {
 	return [2]int32{a.tokenReviews.Load(), a.accessReviews.Load()}
 }
 
-// get sends a request with a token and returns the response.
+// get sends a request with a token, and returns the response.
 func get(t *testing.T, handler http.Handler, path, token string) *httptest.ResponseRecorder {
 	t.Helper()
-	return getFrom(t, "192.0.2.1", handler, path, token)
+	return send(handler, request(t, http.MethodGet, path, token))
 }
 
-// getFrom sends a request from an address.
-func getFrom(t *testing.T, address string, handler http.Handler, path, token string) *httptest.ResponseRecorder {
-	t.Helper()
-	return send(t, fromAddress(address, handler), http.MethodGet, path, map[string]string{"Authorization": "Bearer " + token})
-}
-
-// fromAddress returns a handler whose requests come from an address.
-func fromAddress(address string, handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.RemoteAddr = net.JoinHostPort(address, "40000")
-		handler.ServeHTTP(w, r)
-	})
-}
-
-// send sends a request with headers.
-func send(t *testing.T, handler http.Handler, method, path string, headers map[string]string) *httptest.ResponseRecorder {
+// request returns a request with a token.
+func request(t *testing.T, method, path, token string) *http.Request {
 	t.Helper()
 	request := httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)
-	for name, value := range headers {
-		request.Header.Set(name, value)
-	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	return request
+}
+
+func send(handler http.Handler, request *http.Request) *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, request)
 	return answer

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ func TestStrangersDoNotKeepAScraperOut(t *testing.T) {
 		}
 		scraper := n.dial("10.1.0.1")
 		for range 2 { // after the first, its connection stays
-			if code := request(t, scraper, "/metrics", "p"); code != http.StatusOK {
+			if code := ask(t, scraper, "/metrics", "p"); code != http.StatusOK {
 				t.Fatalf("The scraper gets %d, want %d", code, http.StatusOK)
 			}
 			n.dialAll(300)
@@ -37,27 +38,45 @@ func TestStrangersDoNotKeepAScraperOut(t *testing.T) {
 	})
 }
 
+// A connection that goes may be one whose client does not read: nobody waits for it.
 func TestAllowedConnectionsAreBounded(t *testing.T) {
-	inNetwork(t, metrics(), nil, func(t *testing.T, n *network) {
+	secure, err := SelfSigned()
+	must(t, err)
+	inNetwork(t, metrics(), secure, func(t *testing.T, n *network) {
+		start := time.Now()
+		get := func(client net.Conn) int {
+			return ask(t, tls.Client(client, &tls.Config{InsecureSkipVerify: true}), "/metrics", "p")
+		}
 		allowed := n.dialAll(maxConnections)
 		for _, client := range allowed {
-			request(t, client, "/metrics", "p")
+			get(client)
 		}
-		if code := request(t, n.dial("10.1.0.1"), "/metrics", "p"); code != http.StatusOK {
-			t.Errorf("A new client gets %d, want %d", code, http.StatusOK)
+		another := n.dial("10.1.0.1")
+		if code := get(another); code != http.StatusOK || time.Since(start) > 0 {
+			t.Errorf("A new client gets %d after %v, want %d at once", code, time.Since(start), http.StatusOK)
 		}
 		if got := countOpen(allowed); got != maxConnections-1 || allowed[0].isOpen() {
 			t.Errorf("%d connections are open, want %d: all but the oldest", got, maxConnections-1)
 		}
+		for _, client := range append(allowed, another) {
+			client.Close() // else the stop waits for it to read
+		}
+		synctest.Wait()
 	})
 }
 
 func TestHowLongAConnectionStaysOpen(t *testing.T) {
-	certificate, err := SelfSigned()
+	secure, err := SelfSigned()
 	must(t, err)
 	send := func(client net.Conn, text string) {
 		go discard(client)
 		_, _ = io.WriteString(client, text)
+	}
+	asks := func(path, token string) func(*testing.T, net.Conn, *tls.Conn) {
+		return func(t *testing.T, _ net.Conn, secure *tls.Conn) {
+			ask(t, secure, path, token)
+			discard(secure)
+		}
 	}
 	tests := []struct {
 		what string
@@ -90,25 +109,16 @@ func TestHowLongAConnectionStaysOpen(t *testing.T) {
 			must(t, secure.HandshakeContext(t.Context()))
 			_, _ = io.WriteString(secure, "GET / HTTP/1.1\r\nHost: here\r\n\r\n")
 		}, writeTimeout + 5*time.Second}, // crypto/tls waits this long to send its close_notify
-		{"is not let in", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
-			request(t, secure, "/metrics", "x")
-			discard(secure)
-		}, 0},
-		{"lacks the permission", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
-			request(t, secure, "/metrics", "v")
-			discard(secure)
-		}, 0},
-		{"asks for an unknown path", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
-			request(t, secure, "/", "p")
-			discard(secure)
-		}, 0},
+		{"is not let in", asks("/metrics", "x"), 0},
+		{"lacks the permission", asks("/metrics", "v"), 0},
+		{"asks for an unknown path", asks("/", "p"), 0},
 		{"asks for OPTIONS *", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
 			send(secure, "OPTIONS * HTTP/1.1\r\nHost: here\r\n\r\n")
 		}, 0},
 		{"is let in", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
-			request(t, secure, "/metrics", "p")
+			ask(t, secure, "/metrics", "p")
 			<-time.After(time.Minute)
-			if code := request(t, secure, "/metrics", "p"); code != http.StatusOK {
+			if code := ask(t, secure, "/metrics", "p"); code != http.StatusOK {
 				t.Errorf("A minute later the client gets %d, want %d", code, http.StatusOK)
 			}
 			discard(secure)
@@ -123,7 +133,7 @@ func TestHowLongAConnectionStaysOpen(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
-			inNetwork(t, metrics(), certificate.Config(), func(t *testing.T, n *network) {
+			inNetwork(t, metrics(), secure, func(t *testing.T, n *network) {
 				client := n.dial("10.0.0.1")
 				start := time.Now()
 				var wg sync.WaitGroup
@@ -157,9 +167,9 @@ type remote struct {
 	close   func()
 }
 
-func (r remote) RemoteAddr() net.Addr { return r.address }
+func (r *remote) RemoteAddr() net.Addr { return r.address }
 
-func (r remote) Close() error {
+func (r *remote) Close() error {
 	r.close()
 	return r.Conn.Close()
 }
@@ -194,7 +204,7 @@ func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
 func (n *network) dial(from string) client {
 	end, server := net.Pipe()
 	c := client{Conn: end, gone: make(chan struct{})}
-	n.incoming <- remote{server, &net.TCPAddr{IP: net.ParseIP(from), Port: 40000}, sync.OnceFunc(func() { close(c.gone) })}
+	n.incoming <- &remote{server, &net.TCPAddr{IP: net.ParseIP(from), Port: 40000}, sync.OnceFunc(func() { close(c.gone) })}
 	synctest.Wait()
 	return c
 }
@@ -234,20 +244,24 @@ func metrics() http.Handler {
 // inNetwork runs a test with a server, whose time is that of a bubble.
 func inNetwork(t *testing.T, handler http.Handler, secure *tls.Config, test func(t *testing.T, n *network)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		n := &network{incoming: make(chan net.Conn), closed: make(chan struct{}), stop: cancel}
-		server := newServer(n, handler, secure)
-		go func() { ended <- server.Serve(ctx) }()
-		test(t, n)
-		cancel()
-		must(t, <-ended)
-	})
+	synctest.Test(t, func(t *testing.T) { inNetworkOf(t, handler, secure, test) })
 }
 
-// request sends a request and returns the code of the response, or 0 if there is none.
-func request(t *testing.T, client net.Conn, path, token string) int {
+// inNetworkOf is inNetwork in a bubble.
+func inNetworkOf(t *testing.T, handler http.Handler, secure *tls.Config, test func(t *testing.T, n *network)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	n := &network{incoming: make(chan net.Conn), closed: make(chan struct{}), stop: cancel}
+	server := newServer(n, handler, secure)
+	go func() { ended <- server.Serve(ctx) }()
+	test(t, n)
+	cancel()
+	must(t, <-ended)
+}
+
+// ask sends a request and returns the code of the response, or 0 if there is none.
+func ask(t *testing.T, client net.Conn, path, token string) int {
 	t.Helper()
 	text := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
 	if _, err := io.WriteString(client, text); err != nil {
@@ -295,10 +309,15 @@ func TestAFloodHarmsNobody(t *testing.T) {
 				authority := newAuthority()
 				authority.knowsAll = test.authentic
 				handler := NewGate(authority.client).Guard(secret)
+				from := func(address, token string) *httptest.ResponseRecorder {
+					request := request(t, http.MethodGet, "/metrics", token)
+					request.RemoteAddr = address + ":40000"
+					return send(handler, request)
+				}
 				scrapes, floods := map[int]int{}, map[int]int{}
 				token := "p"
 				for i := range seconds * perSecond {
-					answer := getFrom(t, addressOf(i%test.attackers), handler, "/metrics", fmt.Sprintf("token-%d", i))
+					answer := from(addressOf(i%test.attackers), fmt.Sprintf("token-%d", i))
 					floods[answer.Code]++
 					if answer.Code == http.StatusTooManyRequests && answer.Header().Get("Retry-After") == "" {
 						t.Fatal("429 without Retry-After")
@@ -307,7 +326,7 @@ func TestAFloodHarmsNobody(t *testing.T) {
 						token = test.rotated
 					}
 					if i%(30*perSecond) == 0 { // right after another has taken what there was
-						scrapes[getFrom(t, test.scraper, handler, "/metrics", token).Code]++
+						scrapes[from(test.scraper, token).Code]++
 					}
 					<-time.After(time.Second / perSecond)
 				}

@@ -7,9 +7,11 @@ package serving
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -25,6 +27,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 )
@@ -75,7 +78,7 @@ func refuse(w http.ResponseWriter, err error) {
 //
 // Anybody who can connect can send tokens, valid or not. So the gate caches positive and
 // negative verdicts, requests with the same token share one review, and the rate of
-// reviews is bounded (reviewBudget). Beyond that, a caller gets 429 at once.
+// reviews is bounded (mayReview). Beyond that, a caller gets 429 at once.
 //
 // k8s.io/apiserver has authenticatorfactory and authorizerfactory for this purpose. They
 // import CEL, gRPC and the exporters of OpenTelemetry: the controller would have 65 MiB
@@ -83,20 +86,26 @@ func refuse(w http.ResponseWriter, err error) {
 // add 0.2 MiB. Besides, the token cache there does not know which caller a review is for.
 type Gate struct {
 	client kubernetes.Interface
-	budget *reviewBudget
 	// users has the user of each token, by the token's hash: nil if the API server does
 	// not accept it.
 	users *verdicts[*authenticationv1.UserInfo]
 	// permissions has who may do what, by the review's spec as JSON.
 	permissions *verdicts[bool]
+	// known has the tokens' hashes and the addresses of callers that were allowed lately.
+	known *cache.LRUExpireCache
+	// ofAddresses limits the reviews of callers that are known only by their address, and
+	// strangers those of all others.
+	ofAddresses, strangers flowcontrol.PassiveRateLimiter
 }
 
 // NewGate returns a gate that makes its reviews with a client. The client needs the
 // permission to create tokenreviews and subjectaccessreviews.
 func NewGate(client kubernetes.Interface) *Gate {
 	return &Gate{
-		client: client, budget: newReviewBudget(),
-		users: newVerdicts[*authenticationv1.UserInfo](), permissions: newVerdicts[bool](),
+		client: client, users: newVerdicts[*authenticationv1.UserInfo](), permissions: newVerdicts[bool](),
+		known:       cache.NewLRUExpireCache(maxKnown),
+		ofAddresses: flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsPerSecond, reviewsAtOnce),
+		strangers:   flowcontrol.NewTokenBucketPassiveRateLimiter(reviewsPerSecond, reviewsAtOnce),
 	}
 }
 
@@ -113,7 +122,8 @@ func (g *Gate) Guard(handler http.Handler) http.Handler {
 			refuse(w, err)
 			return
 		}
-		g.budget.remember(who)
+		g.known.Add(who.token, nil, knownFor)
+		g.known.Add(who.address, nil, knownFor)
 		trust(w, r)
 		handler.ServeHTTP(w, r)
 	})
@@ -123,7 +133,8 @@ func (g *Gate) Guard(handler http.Handler) http.Handler {
 // the request.
 func (g *Gate) authenticate(r *http.Request) (who caller, user *authenticationv1.UserInfo, err error) {
 	token := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-		who = callerOf(token, r.RemoteAddr)
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		who = caller{token: sha256.Sum256([]byte(token)), address: host}
 		user, err = g.userOf(ctx, who, token)
 		if err == nil && user == nil {
 			err = errInvalidToken
@@ -156,7 +167,7 @@ const (
 func (g *Gate) userOf(ctx context.Context, who caller, token string) (*authenticationv1.UserInfo, error) {
 	return g.users.get(ctx, string(who.token[:]), func(ctx context.Context) (*authenticationv1.UserInfo, time.Duration, error) {
 		request := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
-		result, err := review(ctx, g.budget, who, g.client.AuthenticationV1().TokenReviews().Create, request)
+		result, err := review(ctx, g, who, g.client.AuthenticationV1().TokenReviews().Create, request)
 		if err != nil || !result.Status.Authenticated {
 			return nil, tokenTTL, err
 		}
@@ -182,7 +193,7 @@ func (g *Gate) authorize(ctx context.Context, who caller, user *authenticationv1
 	}
 	allowed, err := g.permissions.get(ctx, string(key), func(ctx context.Context) (bool, time.Duration, error) {
 		request := &authorizationv1.SubjectAccessReview{Spec: spec}
-		result, err := review(ctx, g.budget, who, g.client.AuthorizationV1().SubjectAccessReviews().Create, request)
+		result, err := review(ctx, g, who, g.client.AuthorizationV1().SubjectAccessReviews().Create, request)
 		if err == nil && result.Status.Allowed && !result.Status.Denied {
 			return true, allowedTTL, nil
 		}
@@ -194,14 +205,50 @@ func (g *Gate) authorize(ctx context.Context, who caller, user *authenticationv1
 	return err
 }
 
+const (
+	// The rate of reviews, of both kinds, for all strangers together, and for all that are
+	// known by their address. A scraper needs one or two a minute, a reader of profiles a
+	// few at once.
+	reviewsPerSecond = 10
+	reviewsAtOnce    = 20
+
+	// knownFor is how long a caller counts as known after its last request that was
+	// allowed. It is longer than any usual scrape interval.
+	knownFor = time.Hour
+	// maxKnown is more than a controller's callers, and takes less than 1 MiB.
+	maxKnown = 1000
+)
+
+// caller identifies who makes a request. Only the hash of the token is kept.
+type caller struct {
+	token   [sha256.Size]byte
+	address string
+}
+
+// mayReview takes a review from the budget of a caller, and reports whether there was one
+// left. Anybody can send made-up tokens at any rate, so with one limit for all they could
+// keep the scrapers out. A caller that was allowed lately therefore does not share the limit
+// of strangers. It is recognized by its token, even behind a proxy that all callers use; and
+// by its address, so that it can replace a token that expires. A known token needs no limit:
+// its verdicts are cached, and there are few paths.
+func (g *Gate) mayReview(who caller) bool {
+	if _, known := g.known.Get(who.token); known {
+		return true
+	}
+	if _, known := g.known.Get(who.address); known {
+		return g.ofAddresses.TryAccept()
+	}
+	return g.strangers.TryAccept()
+}
+
 // review asks the API server, within the caller's budget, and retries after a transient
 // failure. It logs why it failed, once for each review, because any number of requests may
 // share one.
 func review[T any](
-	ctx context.Context, budget *reviewBudget, who caller,
+	ctx context.Context, g *Gate, who caller,
 	create func(context.Context, T, metav1.CreateOptions) (T, error), request T,
 ) (result T, err error) {
-	if !budget.take(who) {
+	if !g.mayReview(who) {
 		return result, errTooManyReviews
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)

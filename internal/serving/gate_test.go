@@ -8,9 +8,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,8 +46,9 @@ func TestWhichRequestsPassTheGate(t *testing.T) {
 			authority.tokenFault = func() error { return test.fault }
 			authority.accessFault = func() error { return test.lost }
 			handler := NewGate(authority.client).Guard(secret)
-			answer := send(t, handler, http.MethodGet, "/metrics", map[string]string{"Authorization": test.header})
-
+			from := request(t, http.MethodGet, "/metrics", "")
+			from.Header.Set("Authorization", test.header)
+			answer := send(handler, from)
 			if answer.Code != test.code || !strings.Contains(answer.Body.String(), test.contains) {
 				t.Errorf("Got %d: %s, want %d: … %s", answer.Code, answer.Body, test.code, test.contains)
 			}
@@ -73,10 +74,12 @@ func TestOnlyTheTokenIdentifiesTheUser(t *testing.T) {
 			t.Errorf("The handler got the token %q", header)
 		}
 	}))
-	answer := send(t, handler, http.MethodHead, "/metrics?as=prometheus", map[string]string{
-		"Authorization": "Bearer v", "Impersonate-User": "prometheus", "Impersonate-Group": "system:masters", "X-Remote-User": "prometheus",
-	})
-	if answer.Code != http.StatusForbidden {
+	visit := request(t, http.MethodHead, "/metrics?as=prometheus", "v")
+	for _, header := range []string{"Impersonate-User", "X-Remote-User"} {
+		visit.Header.Set(header, "prometheus")
+	}
+	visit.Header.Set("Impersonate-Group", "system:masters")
+	if answer := send(handler, visit); answer.Code != http.StatusForbidden {
 		t.Errorf("Got %d, want %d", answer.Code, http.StatusForbidden)
 	}
 	want := &authorizationv1.SubjectAccessReviewSpec{
@@ -160,7 +163,8 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 	}
 }
 
-// A thousand callers with the same token cause one review, even while it is under way.
+// A thousand callers with the same token cause one review, even while it is under way, and
+// although the one that caused it goes away.
 func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		authority := newAuthority()
@@ -170,110 +174,75 @@ func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
 			return nil
 		}
 		handler := NewGate(authority.client).Guard(secret)
-		var refused atomic.Int32
+		ctx, leave := context.WithCancel(t.Context())
+		var codes [1001]int
 		var wg sync.WaitGroup
-		for range 1000 {
-			wg.Go(func() {
-				if get(t, handler, "/metrics", "x").Code == http.StatusUnauthorized {
-					refused.Add(1)
-				}
-			})
+		for i := range codes {
+			asked := request(t, http.MethodGet, "/metrics", "x")
+			if i == 0 {
+				asked = asked.WithContext(ctx)
+			}
+			wg.Go(func() { codes[i] = send(handler, asked).Code })
+			synctest.Wait()
 		}
+		leave()
 		synctest.Wait()
+		if codes[0] != http.StatusInternalServerError {
+			t.Errorf("The caller that is gone still waits, or got %d", codes[0])
+		}
 		close(answer)
 		wg.Wait()
-		if got := authority.tokenReviews.Load(); got != 1 || refused.Load() != 1000 {
-			t.Errorf("%d reviews and %d refused callers, want 1 and 1000", got, refused.Load())
+		others := slices.Compact(slices.Sorted(slices.Values(codes[1:])))
+		if got := authority.tokenReviews.Load(); got != 1 || !slices.Equal(others, []int{http.StatusUnauthorized}) {
+			t.Errorf("There were %d reviews, and the other callers got %v, want 1 and %d", got, others, http.StatusUnauthorized)
 		}
 	})
 }
 
+// Of other paths and methods, whoever has a token could make up any number: they cost no
+// review.
 func TestMetricsAndProfilesAreServedToAllowedUsers(t *testing.T) {
-	authority := newAuthority()
-	handler := MetricsHandler(NewGate(authority.client), secret, true)
-	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/heap", "/debug/pprof/goroutine", "/debug/pprof/allocs"}
-	for _, path := range paths {
-		for token, want := range map[string]int{"": http.StatusUnauthorized, "v": http.StatusForbidden, "p": http.StatusOK} {
-			if code := get(t, handler, path, token).Code; code != want {
-				t.Errorf("%s with token %q: got %d, want %d", path, token, code, want)
-			}
-		}
-		if got := authority.lastAccess.Load().NonResourceAttributes.Path; got != path {
-			t.Errorf("For %s the access review was for %s", path, got)
-		}
-	}
-}
-
-// Otherwise a caller with a valid token could cause a review for every path that it makes
-// up.
-func TestUnknownPathsAndMethodsCostNoReview(t *testing.T) {
 	for _, profiling := range []bool{false, true} {
 		authority := newAuthority()
 		handler := MetricsHandler(NewGate(authority.client), secret, profiling)
-		rows := map[string]int{
-			"GET /": http.StatusNotFound, "GET /metrics/": http.StatusNotFound, "GET /metrics/x": http.StatusNotFound,
-			"GET /healthz": http.StatusNotFound, "GET /debug/pprof/made-up": http.StatusNotFound,
-			"POST /metrics": http.StatusMethodNotAllowed, "PUT /metrics": http.StatusMethodNotAllowed,
-			"DELETE /metrics": http.StatusMethodNotAllowed, "OPTIONS /metrics": http.StatusMethodNotAllowed,
-		}
-		if !profiling {
-			rows["GET /debug/pprof/"], rows["GET /debug/pprof/heap"] = http.StatusNotFound, http.StatusNotFound
-		}
-		for row, want := range rows {
-			method, path, _ := strings.Cut(row, " ")
-			if code := send(t, handler, method, path, map[string]string{"Authorization": "Bearer p"}).Code; code != want {
-				t.Errorf("%s: got %d, want %d", row, code, want)
+		expect := func(want int, method, path, token string) {
+			t.Helper()
+			if code := send(handler, request(t, method, path, token)).Code; code != want {
+				t.Errorf("%s %s with token %q: got %d, want %d", method, path, token, code, want)
 			}
+		}
+		served := []string{"/metrics"}
+		unknown := []string{"/", "/metrics/", "/metrics/x", "/healthz", "/debug/pprof/made-up"}
+		profiles := []string{"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/heap", "/debug/pprof/allocs"}
+		if profiling {
+			served = append(served, profiles...)
+		} else {
+			unknown = append(unknown, profiles...)
+		}
+		for _, path := range unknown {
+			expect(http.StatusNotFound, http.MethodGet, path, "p")
+		}
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+			expect(http.StatusMethodNotAllowed, method, "/metrics", "p")
 		}
 		if got := authority.asked(); got != [2]int32{} {
 			t.Errorf("The API server got %v reviews, want none", got)
 		}
+		for _, path := range served {
+			expect(http.StatusUnauthorized, http.MethodGet, path, "")
+			expect(http.StatusForbidden, http.MethodGet, path, "v")
+			expect(http.StatusOK, http.MethodGet, path, "p")
+			if got := authority.lastAccess.Load().NonResourceAttributes.Path; got != path {
+				t.Errorf("For %s the access review was for %s", path, got)
+			}
+		}
 	}
-}
-
-// Two callers wait for the same verdict, and the first, which caused the review, is
-// cancelled.
-func TestACancelledCallerDoesNotCancelTheReview(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		verdicts, answer := newVerdicts[bool](), make(chan struct{})
-		ask := func(ctx context.Context) (bool, time.Duration, error) {
-			select {
-			case <-answer:
-				return true, time.Minute, nil
-			case <-ctx.Done():
-				return false, 0, ctx.Err()
-			}
-		}
-		first, leave := context.WithCancel(t.Context())
-		left, stayed := make(chan error), make(chan error)
-		go func() {
-			_, err := verdicts.get(first, "key", ask)
-			left <- err
-		}()
-		synctest.Wait()
-		go func() {
-			verdict, err := verdicts.get(t.Context(), "key", ask)
-			if err == nil && !verdict {
-				err = errors.New("another verdict")
-			}
-			stayed <- err
-		}()
-		synctest.Wait()
-		leave()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("The cancelled caller gets %v, want %v", err, context.Canceled)
-		}
-		close(answer)
-		if err := <-stayed; err != nil {
-			t.Errorf("The other caller gets %v", err)
-		}
-	})
 }
 
 func TestAHangingReviewTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		_, err := review(t.Context(), newReviewBudget(), caller{}, func(ctx context.Context, _ *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+		_, err := review(t.Context(), NewGate(nil), caller{}, func(ctx context.Context, _ *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, &authenticationv1.TokenReview{})

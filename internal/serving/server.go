@@ -3,7 +3,7 @@
 // Package serving serves a process's health, metrics and profiles over HTTP.
 //
 // Health is open to everybody (ControllerHealth). Metrics and profiles are served over
-// TLS (Certificate) to users whom the API server allows to get them (Gate). Nothing here
+// TLS to users whom the API server allows to get them (Gate). Nothing here
 // depends on what the process does.
 package serving
 
@@ -20,6 +20,7 @@ import (
 	runtimepprof "runtime/pprof"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/klog/v2"
 )
@@ -53,7 +54,7 @@ type Server struct {
 // connect from then on; Serve answers them. If secure is not nil, the server uses TLS.
 // The error says what is wrong with the address.
 //
-// Anybody can connect, so the number of connections is bounded (boundedListener), idle
+// Anybody can connect, so the number of open connections is bounded (connections), idle
 // clients are disconnected soon, and each response closes its connection unless a Gate
 // let the request through.
 //
@@ -70,16 +71,17 @@ func Listen(address string, handler http.Handler, secure *tls.Config) (*Server, 
 }
 
 func newServer(listener net.Listener, handler http.Handler, secure *tls.Config) *Server {
-	listener = &boundedListener{Listener: listener}
 	if secure != nil {
 		listener = tls.NewListener(listener, secure)
 	}
+	open := &connections{trusted: sets.New[net.Conn]()}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &Server{listener: listener, http: &http.Server{
 		Handler:        closeUnlessTrusted(handler),
 		Protocols:      protocols,
-		ConnContext:    withConnection,
+		ConnContext:    open.withTrust,
+		ConnState:      open.track,
 		ReadTimeout:    readTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    idleTimeout,
@@ -93,11 +95,6 @@ func newServer(listener net.Listener, handler http.Handler, secure *tls.Config) 
 // was asked for.
 func (s *Server) Address() string {
 	return s.listener.Addr().String()
-}
-
-// Close closes the listener of a server whose Serve is not called.
-func (s *Server) Close() error {
-	return s.listener.Close()
 }
 
 // Serve answers requests until ctx is done, then waits for the responses under way, for

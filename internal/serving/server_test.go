@@ -70,16 +70,16 @@ func TestTheAddressIsTakenBeforeAnythingIsServed(t *testing.T) {
 		t.Fatalf("The server does not listen: %v", err)
 	}
 	connection.Close()
-	must(t, server.Close())
+	must(t, server.listener.Close())
 	if err := server.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), server.Address()) {
 		t.Errorf("Without its listener: got %v, want an error that names the address", err)
 	}
 }
 
 func TestTLSAndHTTPVersions(t *testing.T) {
-	certificate, err := SelfSigned()
+	secure, err := SelfSigned()
 	must(t, err)
-	address := serve(t, certificate.Config()).Address()
+	address := serve(t, secure).Address()
 
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		got, err := fetch(t.Context(), "https://"+address, &tls.Config{InsecureSkipVerify: true, MaxVersion: version})
