@@ -14,7 +14,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,18 +42,22 @@ const (
 
 // Recorder queues Events until they are written. It is a record.EventRecorder.
 type Recorder struct {
-	scheme  *runtime.Scheme
-	source  corev1.EventSource
-	logger  klog.Logger
-	sink    record.EventSink
-	changed chan struct{} // wakes the writers
-
-	mu         sync.Mutex
+	scheme     *runtime.Scheme
+	source     corev1.EventSource
+	logger     klog.Logger
+	sink       record.EventSink
 	correlator *record.EventCorrelator
-	waiting    []*corev1.Event // oldest first
-	// writing has the objects about which an Event is being written. Their next one waits:
-	// it may be a count of that, and they shall be in order.
-	writing map[object]bool
+
+	mu sync.Mutex
+	// changed wakes a writer. recheck does so, too, while Events are deferred.
+	changed *sync.Cond
+	recheck *time.Timer
+	// waiting has the Events of each namespace, oldest first, and count is their number.
+	waiting map[string][]*corev1.Event
+	count   int
+	// writing has the objects about which an Event is being written, with their next ones.
+	// The same writer writes these: they may be a count of that, and shall be in order.
+	writing map[object][]*corev1.Event
 	dropped int
 	urgent  func(namespace string) bool
 	// flushing means that no work is more urgent any longer, and that the writers stop
@@ -80,23 +83,27 @@ var _ record.EventRecorder = &Recorder{}
 func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
 	r := &Recorder{
 		scheme: scheme, source: source, logger: klog.FromContext(ctx), sink: sink,
-		changed:    make(chan struct{}, writers),
 		correlator: record.NewEventCorrelator(clock.RealClock{}),
-		writing:    map[object]bool{},
+		waiting:    map[string][]*corev1.Event{},
+		writing:    map[object][]*corev1.Event{},
 	}
+	r.changed = sync.NewCond(&r.mu)
+	r.recheck = time.AfterFunc(recheckPeriod, r.changed.Signal)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	for range writers {
-		running.Go(func() { r.run(ctx) })
+		running.Go(func() {
+			for event := r.next(ctx, nil); event != nil; event = r.next(ctx, event) {
+				r.write(ctx, event)
+			}
+		})
 	}
 	return r, func(limit time.Duration) {
 		defer cancel()
 		r.mu.Lock()
 		r.flushing = true
 		r.mu.Unlock()
-		for range writers {
-			r.wake()
-		}
+		r.changed.Broadcast()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -152,81 +159,78 @@ func (r *Recorder) record(object runtime.Object, annotations map[string]string, 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) >= capacity {
+	if r.count >= capacity {
 		if r.dropped == 0 {
 			r.logger.Error(nil, "Dropping Events because too many are waiting", "waiting", capacity)
 		}
 		r.dropped++
 		return
 	}
-	r.waiting = append(r.waiting, event)
-	r.wake()
+	r.count++
+	r.waiting[about.Namespace] = append(r.waiting[about.Namespace], event)
+	r.changed.Signal()
 }
 
-// wake wakes a writer.
-func (r *Recorder) wake() {
-	select {
-	case r.changed <- struct{}{}:
-	default: // all of them will wake anyway
-	}
-}
-
-// run writes Events until ctx is done, or until none is left when flushing.
-func (r *Recorder) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		next, deferred, ended := r.next()
-		var again <-chan time.Time
-		switch {
-		case ended:
-			return
-		case next != nil:
-			r.write(ctx, next)
-			continue
-		case deferred:
-			again = time.After(recheckPeriod)
-		}
-		select {
-		case <-ctx.Done():
-		case <-r.changed:
-		case <-again:
-		}
-	}
-}
-
-// next takes the next Event to write from the queue. If there is none, deferred reports
-// whether urgent work may defer one, and ended whether the writer should stop: another one
-// writes those of the object whose Event it is writing.
-func (r *Recorder) next() (next *corev1.Event, deferred, ended bool) {
+// next waits for an Event to write, and returns nil when ctx is done, or when none is left
+// while flushing. written is the one before, or nil.
+func (r *Recorder) next(ctx context.Context, written *corev1.Event) *corev1.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	busy := map[string]bool{} // namespaces with urgent work
-	at := slices.IndexFunc(r.waiting, func(event *corev1.Event) bool {
-		return !r.writing[objectOf(event)] && !r.isDeferred(event, busy)
-	})
-	if at < 0 {
-		if len(r.waiting) == 0 && r.dropped > 0 {
+	if written != nil {
+		about := objectOf(written)
+		if more := r.writing[about]; len(more) > 0 {
+			r.count--
+			r.writing[about] = more[1:]
+			return more[0]
+		}
+		delete(r.writing, about)
+	}
+	for ctx.Err() == nil {
+		if event := r.take(); event != nil {
+			r.changed.Signal() // there may be one for another writer
+			return event
+		}
+		if r.count == 0 && r.dropped > 0 {
 			r.logger.Info("Wrote all waiting Events after dropping some", "dropped", r.dropped)
 			r.dropped = 0
 		}
-		return nil, len(r.waiting) > 0, r.flushing
+		if r.flushing {
+			break
+		}
+		if len(r.waiting) > 0 {
+			r.recheck.Reset(recheckPeriod)
+		}
+		r.changed.Wait()
 	}
-	next = r.waiting[at]
-	r.waiting = slices.Delete(r.waiting, at, at+1)
-	r.writing[objectOf(next)] = true
-	return next, false, false
+	return nil
 }
 
-// isDeferred reports whether urgent work of its namespace defers an Event. It asks for each
-// namespace once, and keeps the answer in busy.
-func (r *Recorder) isDeferred(event *corev1.Event, busy map[string]bool) bool {
-	namespace := event.InvolvedObject.Namespace
-	if r.urgent == nil || r.flushing || time.Since(event.FirstTimestamp.Time) >= maxDeferral {
-		return false
+// take takes an Event that nothing defers from those that wait, or returns nil.
+func (r *Recorder) take() (next *corev1.Event) {
+	for namespace, events := range r.waiting {
+		for len(events) > 0 && next == nil && !r.isDeferred(events[0]) {
+			about := objectOf(events[0])
+			if more, isBeingWritten := r.writing[about]; isBeingWritten {
+				r.writing[about] = append(more, events[0])
+			} else {
+				next = events[0]
+				r.count--
+				r.writing[about] = nil
+			}
+			events = events[1:]
+		}
+		if r.waiting[namespace] = events; len(events) == 0 {
+			delete(r.waiting, namespace)
+		}
+		if next != nil {
+			break
+		}
 	}
-	urgent, asked := busy[namespace]
-	if !asked {
-		urgent = r.urgent(namespace)
-		busy[namespace] = urgent
-	}
-	return urgent
+	return next
+}
+
+// isDeferred reports whether urgent work of its namespace defers an Event.
+func (r *Recorder) isDeferred(event *corev1.Event) bool {
+	return r.urgent != nil && !r.flushing && time.Since(event.FirstTimestamp.Time) < maxDeferral &&
+		r.urgent(event.InvolvedObject.Namespace)
 }

@@ -133,14 +133,16 @@ func TestUrgentWorkDefersEvents(t *testing.T) {
 	}
 }
 
+// Nor while an Event waits for another of its object.
 func TestNothingIsPolledAtRest(t *testing.T) {
-	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
+	run(t, &sink{takes: time.Hour}, func(t *testing.T, s *sink, r *recorder) {
 		looks := 0
 		r.DeferWhile(func(string) bool { looks++; return looks < 3 })
-		r.done("a", "")
-		advance(time.Hour)
-		if looks != 3 || s.written() != 1 {
-			t.Errorf("the recorder checked %d times for urgent work", looks)
+		r.done("a", "first")
+		r.done("a", "second")
+		advance(3 * time.Hour)
+		if looks != 4 || s.written() != 2 {
+			t.Errorf("the recorder checked %d times for urgent work, and wrote %d Events", looks, s.written())
 		}
 	})
 }

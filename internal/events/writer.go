@@ -30,24 +30,14 @@ const (
 func (r *Recorder) write(ctx context.Context, event *corev1.Event) {
 	about := objectOf(event)
 	logger := klog.LoggerWithValues(r.logger, "about", klog.KRef(about.namespace, about.name), "reason", event.Reason)
-	result, err := r.correlate(event)
+	// A repeated Event becomes a higher count of the first.
+	result, err := r.correlator.EventCorrelate(event)
 	if err != nil {
 		logger.Error(err, "Could not correlate an Event with earlier ones")
 	}
 	if result != nil && !result.Skip {
 		r.sendUntilWritten(ctx, logger, result)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.writing, about)
-}
-
-// correlate compares an Event with earlier ones: a repeated one becomes a higher count of
-// the first.
-func (r *Recorder) correlate(event *corev1.Event) (*record.EventCorrelateResult, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.correlator.EventCorrelate(event)
 }
 
 func (r *Recorder) sendUntilWritten(ctx context.Context, logger klog.Logger, result *record.EventCorrelateResult) {
@@ -96,8 +86,6 @@ func (r *Recorder) send(result *record.EventCorrelateResult) error {
 		written, err = r.sink.Create(result.Event)
 	}
 	if err == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.correlator.UpdateState(written)
 	}
 	return err
