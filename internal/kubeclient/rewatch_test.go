@@ -5,10 +5,9 @@
 package kubeclient
 
 import (
-	"encoding/json"
+	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,44 +16,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer answers every list with answer, or with an empty list if that is nil. Its
-// watches have no events.
-type apiServer struct {
-	answer  *apierrors.StatusError
-	lists   []url.Values
-	watches []url.Values
-}
-
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	if query.Get("watch") != "" {
-		s.watches = append(s.watches, query)
-		return
-	}
-	s.lists = append(s.lists, query)
-	w.Header().Set("Content-Type", "application/json")
-	if s.answer == nil {
-		_, _ = w.Write([]byte(`{"kind":"ReplicaSetList","apiVersion":"apps/v1","items":[]}`))
-		return
-	}
-	s.answer.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	w.Header().Set("Retry-After", "1")
-	w.WriteHeader(int(s.answer.ErrStatus.Code))
-	_ = json.NewEncoder(w).Encode(s.answer.ErrStatus)
-}
-
-// watch watches ReplicaSets with the client of the informers.
-func (s *apiServer) watch(t *testing.T, options metav1.ListOptions) error {
-	t.Helper()
-	server := httptest.NewServer(s)
-	defer server.Close()
-	clients, err := New(&rest.Config{Host: server.URL}, 2, 0)
-	must(t, err)
-	watcher, err := clients.KubeInformers.AppsV1().ReplicaSets("ns").Watch(t.Context(), options)
+// watch watches ReplicaSets with the client of the informers. It returns the queries of the
+// lists and of the watches that the server got.
+func (f *fakeServer) watch(options metav1.ListOptions) (lists, watches []string, err error) {
+	watcher, err := f.clients.KubeInformers.AppsV1().ReplicaSets("team-a").Watch(f.ctx, options)
 	if err == nil {
 		watcher.Stop()
 	}
-	return err
+	for i, request := range f.requests {
+		if request == listReplicaSets {
+			lists = append(lists, f.queries[i])
+		} else {
+			watches = append(watches, f.queries[i])
+		}
+	}
+	return lists, watches, err
 }
 
 func tooLarge() *apierrors.StatusError {
@@ -64,24 +40,21 @@ func tooLarge() *apierrors.StatusError {
 }
 
 func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
-	server, began := &apiServer{answer: tooLarge()}, time.Now()
-	err := server.watch(t, metav1.ListOptions{
-		ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(300)),
+	run(t, func(t *testing.T, f *fakeServer) {
+		f.answer(answers{listReplicaSets: tooLarge()})
+		began := time.Now()
+		lists, watches, err := f.watch(metav1.ListOptions{
+			ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(300)),
+		})
+		// This cause makes client-go's reflector relist.
+		if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+			t.Errorf("the watch ended with %v", err)
+		}
+		want := []string{"fieldSelector=metadata.name%3Da&limit=1&resourceVersion=1200&resourceVersionMatch=NotOlderThan"}
+		if !slices.Equal(lists, want) || len(watches) > 0 || time.Since(began) > 0 {
+			t.Errorf("in %v the server got the watches %v and the lists %v, want only %v at once", time.Since(began), watches, lists, want)
+		}
 	})
-	// This cause makes client-go's reflector relist.
-	if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-		t.Errorf("the watch ended with %v", err)
-	}
-	if len(server.watches) > 0 {
-		t.Error("the watch was opened nevertheless")
-	}
-	if len(server.lists) != 1 || time.Since(began) >= time.Second {
-		t.Fatalf("%d lists were sent, in %v", len(server.lists), time.Since(began))
-	}
-	want := "fieldSelector=metadata.name%3Da&limit=1&resourceVersion=1200&resourceVersionMatch=NotOlderThan"
-	if got := server.lists[0].Encode(); got != want {
-		t.Errorf("the list's query is %s, not %s", got, want)
-	}
 }
 
 // A list is sent before a watch that is resumed, and no other answer keeps that from being
@@ -104,17 +77,23 @@ func TestOtherWatchesAreOpened(t *testing.T) {
 		"with all objects":  {withAll, tooLarge(), 0, "resourceVersion=1200&sendInitialEvents=true&watch=true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &apiServer{answer: row.answer}
-			must(t, server.watch(t, row.options))
-			if len(server.lists) != row.lists || len(server.watches) != 1 {
-				t.Fatalf("%d lists and %d watches", len(server.lists), len(server.watches))
-			}
-			if got := server.watches[0].Encode(); got != row.watch {
-				t.Errorf("the watch became %s", got)
-			}
+			run(t, func(t *testing.T, f *fakeServer) {
+				if row.answer != nil {
+					f.answer(answers{listReplicaSets: row.answer})
+				}
+				lists, watches, err := f.watch(row.options)
+				must(t, err)
+				if len(lists) != row.lists || !slices.Equal(watches, []string{row.watch}) {
+					t.Errorf("there were %d lists, and the watches %v", len(lists), watches)
+				}
+			})
 		})
 	}
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 	const stream, list = "?watch=true&sendInitialEvents=true", "?limit=500&resourceVersion=7"
@@ -135,23 +114,22 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			streams, lists := c.streams, 0
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := roundTripper(func(r *http.Request) (*http.Response, error) {
+				code := http.StatusOK
 				if r.URL.Query().Get("sendInitialEvents") == "" {
 					lists++
-					return
+				} else {
+					code, streams = streams[0], streams[1:]
 				}
-				code := streams[0]
-				streams = streams[1:]
 				if code == lost {
-					panic(http.ErrAbortHandler)
+					return nil, io.ErrUnexpectedEOF
 				}
-				w.WriteHeader(code)
-			}))
-			defer server.Close()
-			client, err := rest.HTTPClientFor(forInformers(&rest.Config{Host: server.URL}))
+				return &http.Response{StatusCode: code, Status: http.StatusText(code), Body: http.NoBody}, nil
+			})
+			client, err := rest.HTTPClientFor(forInformers(&rest.Config{Transport: server}))
 			must(t, err)
 			send := func(path string) error {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://cluster"+path, nil)
 				must(t, err)
 				answer, err := client.Do(request)
 				if err == nil {

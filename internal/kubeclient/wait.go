@@ -7,7 +7,7 @@ package kubeclient
 import (
 	"context"
 	"fmt"
-	"path"
+	"iter"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,23 +30,25 @@ import (
 func (c *Clients) WaitUntilReadable(ctx context.Context, namespace string, resources ...schema.GroupVersionResource) error {
 	logged := sets.New[string]()
 	for {
-		obstacles, err := c.probeAll(ctx, namespace, resources)
-		switch {
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // a requested stop is not a failure
-		case err != nil:
-			return explainUnreachable(err, c.host)
-		case len(obstacles) == 0:
-			return nil
-		}
-		wait := shortestPollPeriod
-		for _, o := range obstacles {
-			wait = max(wait, pollPeriod(o.cause))
-			if kind := o.kind(); !logged.Has(kind) {
-				logged.Insert(kind)
-				klog.FromContext(ctx).Info("Waiting until the informers can list and watch",
-					"resource", o.resource.GroupResource().String(), "cause", o.remedy(namespace))
+		wait := time.Duration(0)
+		for _, resource := range resources {
+			for verb, err := range c.obstacles(ctx, namespace, resource) {
+				switch {
+				case ctx.Err() != nil:
+					return nil
+				case !isWorthWaiting(err):
+					return explainUnreachable(err, c.host)
+				}
+				wait = max(wait, pollPeriod(err))
+				if kind := fmt.Sprint(verb, resource, apierrors.ReasonForError(err)); !logged.Has(kind) {
+					logged.Insert(kind)
+					klog.FromContext(ctx).Info("Waiting until the informers can list and watch",
+						"resource", resource.GroupResource().String(), "cause", remedy(verb, resource, namespace, err))
+				}
 			}
+		}
+		if wait == 0 {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -56,37 +58,19 @@ func (c *Clients) WaitUntilReadable(ctx context.Context, namespace string, resou
 	}
 }
 
-// obstacle is a request that fails for a reason that is worth waiting for.
-type obstacle struct {
-	verb     string // list or watch
-	resource schema.GroupVersionResource
-	cause    error
-}
-
-// kind returns the same text for obstacles that need not both be logged.
-func (o obstacle) kind() string {
-	return fmt.Sprint(o.verb, o.resource, apierrors.ReasonForError(o.cause))
-}
-
-// probeAll returns the obstacles, or an error that is no reason to wait.
-func (c *Clients) probeAll(ctx context.Context, namespace string, resources []schema.GroupVersionResource) ([]obstacle, error) {
-	var obstacles []obstacle
-	for _, resource := range resources {
-		if err := c.probe(ctx, namespace, resource, "list"); err != nil {
-			if !isWorthWaiting(err) {
-				return nil, err
-			}
-			obstacles = append(obstacles, obstacle{"list", resource, err})
-			if !apierrors.IsForbidden(err) {
-				continue // a watch would meet the same
-			}
+// obstacles yields the verbs, list and watch, that an informer of a resource can't use now,
+// and why.
+func (c *Clients) obstacles(ctx context.Context, namespace string, resource schema.GroupVersionResource) iter.Seq2[string, error] {
+	return func(yield func(verb string, err error) bool) {
+		err := c.probe(ctx, namespace, resource, "list")
+		if err != nil && (!yield("list", err) || !apierrors.IsForbidden(err)) {
+			return // a watch would meet the same
 		}
 		// Any other failure of a watch is left to the informers, which try again.
 		if err := c.probe(ctx, namespace, resource, "watch"); apierrors.IsForbidden(err) || isBusy(err) {
-			obstacles = append(obstacles, obstacle{"watch", resource, err})
+			yield("watch", err)
 		}
 	}
-	return obstacles, nil
 }
 
 // probe makes a request with the permission that an informer needs. A list returns one
@@ -95,7 +79,12 @@ func (c *Clients) probeAll(ctx context.Context, namespace string, resources []sc
 func (c *Clients) probe(ctx context.Context, namespace string, resource schema.GroupVersionResource, verb string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.requestTimeout)
 	defer cancel()
-	request := c.Foos.Discovery().RESTClient().Get().AbsPath(pathOf(namespace, resource))
+	root := "/apis"
+	if resource.Group == "" {
+		root = "/api"
+	}
+	request := c.Foos.Discovery().RESTClient().Get().AbsPath(root, resource.Group, resource.Version).
+		NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(resource.Resource)
 	if verb == "list" {
 		return request.Param("limit", "1").Do(ctx).Error()
 	}
@@ -104,18 +93,6 @@ func (c *Clients) probe(ctx context.Context, namespace string, resource schema.G
 		return err
 	}
 	return body.Close()
-}
-
-// pathOf returns the path of a collection on the API server.
-func pathOf(namespace string, resource schema.GroupVersionResource) string {
-	root := path.Join("/apis", resource.Group, resource.Version)
-	if resource.Group == "" {
-		root = path.Join("/api", resource.Version)
-	}
-	if namespace != metav1.NamespaceAll {
-		root = path.Join(root, "namespaces", namespace)
-	}
-	return path.Join(root, resource.Resource)
 }
 
 const (
@@ -146,22 +123,22 @@ func isBusy(err error) bool {
 }
 
 // remedy describes what is missing, and what to do about it.
-func (o obstacle) remedy(namespace string) string {
-	resource := o.resource.GroupResource()
+func remedy(verb string, of schema.GroupVersionResource, namespace string, cause error) string {
+	resource := of.GroupResource()
 	switch {
-	case isBusy(o.cause):
-		return fmt.Sprintf("the API server is busy and asks clients to retry later (%v)", o.cause)
-	case apierrors.IsForbidden(o.cause):
+	case isBusy(cause):
+		return fmt.Sprintf("the API server is busy and asks clients to retry later (%v)", cause)
+	case apierrors.IsForbidden(cause):
 		scope, manifest := "all namespaces", "artifacts/deploy/permissions/controller.yaml"
 		if namespace != metav1.NamespaceAll {
 			scope, manifest = "the namespace "+namespace, "artifacts/deploy/namespaced"
 		}
 		return fmt.Sprintf("the permission to %s %s in %s is missing: grant it, as %s does, to the identity that the controller runs as (%v)",
-			o.verb, resource, scope, manifest, o.cause)
+			verb, resource, scope, manifest, cause)
 	case resource.Group == samplev1alpha1.GroupName:
 		return fmt.Sprintf("the CustomResourceDefinition %s is not installed: install it with 'kubectl apply -f artifacts/crd'", resource)
 	}
-	return fmt.Sprintf("the API server does not serve %s in version %s: install what provides it", resource, o.resource.Version)
+	return fmt.Sprintf("the API server does not serve %s in version %s: install what provides it", resource, of.Version)
 }
 
 // explainUnreachable returns an error that says in one line why the API server can't be

@@ -140,16 +140,17 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 	}
 }
 
-func TestPathsOfCollections(t *testing.T) {
-	for want, got := range map[string]string{
-		foosPath: pathOf("team-a", foosResource),
-		"/apis/samplecontroller.k8s.io/v1alpha1/foos": pathOf("", foosResource),
-		"/api/v1/services":                            pathOf("", corev1.SchemeGroupVersion.WithResource("services")),
-	} {
-		if got != want {
-			t.Errorf("the path is %s, not %s", got, want)
+func TestResourcesOfEachKindAreProbedInAllNamespaces(t *testing.T) {
+	run(t, func(t *testing.T, f *fakeServer) {
+		must(t, f.clients.WaitUntilReadable(f.ctx, "", foosResource, corev1.SchemeGroupVersion.WithResource("services")))
+		want := []string{
+			"list /apis/samplecontroller.k8s.io/v1alpha1/foos", "watch /apis/samplecontroller.k8s.io/v1alpha1/foos",
+			"list /api/v1/services", "watch /api/v1/services",
 		}
-	}
+		if !slices.Equal(f.requests, want) {
+			t.Errorf("the requests are %v, not %v", f.requests, want)
+		}
+	})
 }
 
 func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
@@ -202,6 +203,7 @@ type fakeServer struct {
 	mu       sync.Mutex
 	answers  answers
 	requests []string
+	queries  []string // of the requests
 }
 
 // run runs a test in a bubble, with a server that answers all requests.
@@ -226,23 +228,25 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		request = "watch " + r.URL.Path
 	}
 	f.requests = append(f.requests, request)
-	answer := func(code int, body any) (*http.Response, error) {
-		text, err := json.Marshal(body)
-		must(f.t, err)
-		header := http.Header{"Content-Type": {"application/json"}}
-		return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, nil
-	}
+	f.queries = append(f.queries, r.URL.RawQuery)
+	var body any = metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}}
+	code, header := http.StatusOK, http.Header{"Content-Type": {"application/json"}}
 	err := f.answers[request]
-	var status apierrors.APIStatus
+	var failure apierrors.APIStatus
 	switch {
-	case errors.As(err, &status):
-		body := status.Status()
-		body.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-		return answer(int(body.Code), body)
+	case errors.As(err, &failure):
+		status := failure.Status()
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		code, body = int(status.Code), status
+		if details := status.Details; details != nil && details.RetryAfterSeconds > 0 {
+			header.Set("Retry-After", fmt.Sprint(details.RetryAfterSeconds))
+		}
 	case err != nil:
 		return nil, err
 	}
-	return answer(http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "List", APIVersion: "v1"}})
+	text, err := json.Marshal(body)
+	must(f.t, err)
+	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, nil
 }
 
 // answer makes the server answer requests with errors, and all others with success.

@@ -149,29 +149,13 @@ func (m *Metrics) Handler() http.Handler {
 // their condition Ready. Call it when the cache has synced: before that, the counts would
 // be wrong.
 func (m *Metrics) CountByReady(resource string, count func() map[metav1.ConditionStatus]int) {
-	m.registry.CustomMustRegister(&readyCollector{count: count, byReady: metrics.NewDesc(
-		metrics.BuildFQName("", subsystem, resource),
-		"Number of "+resource+" by the status of their condition Ready. One without the condition, or with a condition of an older generation, counts as Unknown. Each replica counts all that it watches.",
-		[]string{"ready"}, nil, metrics.ALPHA, "")})
-}
-
-// readyCollector counts the objects of a cache at each scrape, so that the count is also
-// right on a standby and cannot drift.
-type readyCollector struct {
-	metrics.BaseStableCollector
-
-	count   func() map[metav1.ConditionStatus]int
-	byReady *metrics.Desc
-}
-
-// DescribeWithStability describes what CollectWithStability sends.
-func (c *readyCollector) DescribeWithStability(descriptions chan<- *metrics.Desc) {
-	descriptions <- c.byReady
-}
-
-// CollectWithStability sends the counts.
-func (c *readyCollector) CollectWithStability(values chan<- metrics.Metric) {
-	for status, count := range c.count() {
-		values <- metrics.NewLazyConstMetric(c.byReady, metrics.GaugeValue, float64(count), string(status))
-	}
+	byReady := prometheus.NewDesc(subsystem+"_"+resource,
+		"[ALPHA] Number of "+resource+" by the status of their condition Ready. One without the condition, or with a condition of an older generation, counts as Unknown. Each replica counts all that it watches.",
+		[]string{"ready"}, nil)
+	// It counts at each scrape, so that the count is also right on a standby and cannot drift.
+	m.registry.Registerer().MustRegister(prometheus.CollectorFunc(func(values chan<- prometheus.Metric) {
+		for status, count := range count() {
+			values <- prometheus.MustNewConstMetric(byReady, prometheus.GaugeValue, float64(count), string(status))
+		}
+	}))
 }

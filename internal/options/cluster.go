@@ -66,7 +66,22 @@ func (o *Cluster) check(p *problems) {
 // client-side limits; -1 turns them off. It also returns the namespace of the service
 // account or of the kubeconfig's context.
 func (o *Cluster) RESTConfig() (config *rest.Config, namespace string, err error) {
-	source, name, err := o.source()
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	name := "-kubeconfig=" + o.kubeconfig
+	if o.kubeconfig == "" {
+		name = strings.Join(rules.GetLoadingPrecedence(), ", ")
+	}
+	if o.kubeconfig == "" && o.master == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if _, err = rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
+			// With no files to load, clientcmd falls back to the service account.
+			rules, name = &clientcmd.ClientConfigLoadingRules{}, "the Pod's service account"
+		} else {
+			err = nil
+		}
+	}
+	source := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}})
 	if err == nil {
 		config, err = source.ClientConfig()
 	}
@@ -83,24 +98,6 @@ func (o *Cluster) RESTConfig() (config *rest.Config, namespace string, err error
 	config.Burst = o.burst
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	return config, namespace, nil
-}
-
-// source returns the source of the configuration, and its name for error messages.
-func (o *Cluster) source() (source clientcmd.ClientConfig, name string, err error) {
-	overrides := &clientcmd.ConfigOverrides{ClusterInfo: clientcmdapi.Cluster{Server: o.master}}
-	if o.kubeconfig == "" && o.master == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		if _, err := rest.InClusterConfig(); !errors.Is(err, rest.ErrNotInCluster) {
-			// With no files to load, it falls back to the service account.
-			source = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{}, overrides)
-			return source, "the Pod's service account", err
-		}
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	if name = "-kubeconfig=" + o.kubeconfig; o.kubeconfig == "" {
-		name = strings.Join(rules.GetLoadingPrecedence(), ", ")
-	}
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), name, nil
 }
 
 // Election holds the flags of leader election, with the names and defaults of
