@@ -45,35 +45,17 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 		must(t, err)
 		ctx, of := t.Context(), map[string]string{}
 		for name, client := range map[string]struct {
-			call func() error
+			rest rest.Interface
 			want string
 		}{
-			"caches of Foos": {func() error {
-				_, err := clients.FooInformers.SamplecontrollerV1alpha1().Foos("").List(ctx, metav1.ListOptions{})
-				return err
-			}, "HTTP/2.0"},
-			"caches of ReplicaSets": {func() error {
-				_, err := clients.KubeInformers.AppsV1().ReplicaSets("").List(ctx, metav1.ListOptions{})
-				return err
-			}, "HTTP/2.0"},
-			"Foos": {func() error {
-				_, err := clients.Foos.SamplecontrollerV1alpha1().Foos("a").Get(ctx, "a", metav1.GetOptions{})
-				return err
-			}, row.calls},
-			"ReplicaSets": {func() error {
-				_, err := clients.Kube.AppsV1().ReplicaSets("a").Get(ctx, "a", metav1.GetOptions{})
-				return err
-			}, row.calls},
-			"Events": {func() error {
-				_, err := clients.Events.CoreV1().Events("a").Get(ctx, "a", metav1.GetOptions{})
-				return err
-			}, "HTTP/1.1"},
-			"the Lease": {func() error {
-				_, err := clients.Election.CoordinationV1().Leases("a").Get(ctx, "a", metav1.GetOptions{})
-				return err
-			}, "HTTP/2.0"},
+			"caches of Foos":        {clients.FooInformers.SamplecontrollerV1alpha1().RESTClient(), "HTTP/2.0"},
+			"caches of ReplicaSets": {clients.KubeInformers.AppsV1().RESTClient(), "HTTP/2.0"},
+			"Foos":                  {clients.Foos.SamplecontrollerV1alpha1().RESTClient(), row.calls},
+			"ReplicaSets":           {clients.Kube.AppsV1().RESTClient(), row.calls},
+			"Events":                {clients.Events.CoreV1().RESTClient(), "HTTP/1.1"},
+			"the Lease":             {clients.Election.CoordinationV1().RESTClient(), "HTTP/2.0"},
 		} {
-			must(t, client.call())
+			must(t, client.rest.Get().Resource("things").Do(ctx).Error())
 			if got := <-protocols; got != client.want {
 				t.Errorf("%d workers: requests for %s use %s, not %s", row.workers, name, got, client.want)
 			}

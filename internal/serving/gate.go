@@ -22,7 +22,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/cache"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
@@ -241,8 +240,8 @@ func (g *Gate) mayReview(who caller) bool {
 	return g.strangers.TryAccept()
 }
 
-// review asks the API server, within the caller's budget, and retries after a transient
-// failure. It logs why it failed, once for each review, because any number of requests may
+// review asks the API server, within the caller's budget, and retries unless it may
+// not ask. It logs why it failed, once for each review, because any number of requests may
 // share one.
 func review[T any](
 	ctx context.Context, g *Gate, who caller,
@@ -254,7 +253,8 @@ func review[T any](
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3}
-	err = retry.OnError(backoff, isTransient, func() (err error) {
+	mayPass := func(err error) bool { return ctx.Err() == nil && !apierrors.IsForbidden(err) }
+	err = retry.OnError(backoff, mayPass, func() (err error) {
 		result, err = create(ctx, request, metav1.CreateOptions{})
 		return err
 	})
@@ -263,13 +263,6 @@ func review[T any](
 		return result, errReviewFailed
 	}
 	return result, nil
-}
-
-// isTransient reports whether a call that failed should be retried.
-func isTransient(err error) bool {
-	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err)
 }
 
 // maxVerdicts is more than the users and paths of a controller, and more than the made-up

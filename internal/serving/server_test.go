@@ -23,44 +23,6 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// serve runs a server of the secret until the test ends.
-func serve(t *testing.T, secure *tls.Config) *Server {
-	t.Helper()
-	server, err := Listen("127.0.0.1:0", secret, secure)
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		must(t, <-ended)
-	})
-	return server
-}
-
-// answer is a response of a server.
-type answer struct {
-	code        int
-	proto, body string
-	tls         *tls.ConnectionState
-}
-
-// fetch sends a GET on a new connection.
-func fetch(ctx context.Context, url string, secure *tls.Config) (answer, error) {
-	transport := &http.Transport{TLSClientConfig: secure, ForceAttemptHTTP2: true, DisableKeepAlives: true}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return answer{}, err
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return answer{}, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return answer{response.StatusCode, response.Proto, string(body), response.TLS}, err
-}
-
 // A client that connects before Serve is called waits for it.
 func TestTheAddressIsTakenBeforeAnythingIsServed(t *testing.T) {
 	server, err := Listen("127.0.0.1:0", secret, nil)
@@ -79,31 +41,38 @@ func TestTheAddressIsTakenBeforeAnythingIsServed(t *testing.T) {
 func TestTLSAndHTTPVersions(t *testing.T) {
 	secure, err := SelfSigned()
 	must(t, err)
-	address := serve(t, secure).Address()
-
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		got, err := fetch(t.Context(), "https://"+address, &tls.Config{InsecureSkipVerify: true, MaxVersion: version})
-		if err != nil || got.body != "the secret" {
-			t.Fatalf("%s: got %q, %v", tls.VersionName(version), got.body, err)
+	inNetwork(t, secret, secure, func(t *testing.T, n *network) {
+		for _, row := range []struct {
+			min, max uint16
+			verify   bool
+			want     string // in the error
+		}{
+			{tls.VersionTLS12, tls.VersionTLS12, false, ""},
+			{tls.VersionTLS12, tls.VersionTLS13, false, ""},
+			{tls.VersionTLS10, tls.VersionTLS11, false, "protocol version"},
+			{tls.VersionTLS12, tls.VersionTLS13, true, "certificate"},
+		} {
+			client := tls.Client(n.dial("10.0.0.1"), &tls.Config{
+				ServerName: "here", InsecureSkipVerify: !row.verify, MinVersion: row.min, MaxVersion: row.max, NextProtos: []string{"h2", "http/1.1"},
+			})
+			err := client.HandshakeContext(t.Context())
+			if err == nil != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) {
+				t.Errorf("With %s: got %v, want %q", tls.VersionName(row.max), err, row.want)
+			}
+			if got := client.ConnectionState(); err == nil {
+				if got.Version != row.max || got.NegotiatedProtocol != "http/1.1" {
+					t.Errorf("Got %s by %s, want HTTP/1.1 by %s", got.NegotiatedProtocol, tls.VersionName(got.Version), tls.VersionName(row.max))
+				}
+				if key := got.PeerCertificates[0].PublicKeyAlgorithm; key != x509.ECDSA {
+					t.Errorf("The key is of %s, which makes handshakes slow", key)
+				}
+			}
+			client.NetConn().Close()
 		}
-		if got.tls.Version != version || got.proto != "HTTP/1.1" {
-			t.Errorf("Got %s by %s, want HTTP/1.1 by %s", got.proto, tls.VersionName(got.tls.Version), tls.VersionName(version))
+		if code := ask(t, n.dial("10.0.0.1"), "/", "p"); code != http.StatusBadRequest {
+			t.Errorf("Without TLS: got %d, want a refusal", code)
 		}
-		if key := got.tls.PeerCertificates[0].PublicKeyAlgorithm; key != x509.ECDSA {
-			t.Errorf("The key is of %s, which makes handshakes slow", key)
-		}
-	}
-	for want, secure := range map[string]*tls.Config{
-		"protocol version": {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10},
-		"certificate":      {}, // a client that verifies it
-	} {
-		if _, err := fetch(t.Context(), "https://"+address, secure); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Got %v, want an error about the %s", err, want)
-		}
-	}
-	if got, err := fetch(t.Context(), "http://"+address, nil); err == nil && got.code != http.StatusBadRequest {
-		t.Errorf("Without TLS: got %d, want a refusal", got.code)
-	}
+	})
 }
 
 func TestAStopWaitsForResponsesUnderWayForABoundedTime(t *testing.T) {

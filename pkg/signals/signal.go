@@ -7,17 +7,18 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 // SetupSignalHandler returns a context that is cancelled by the first termination signal
-// (SIGINT, and SIGTERM if the system has it), so that the program can finish its work. A
+// (SIGINT or SIGTERM), so that the program can finish its work. A
 // second signal ends the process at once with exit code 1.
 //
 // Call it only once, from main, because each caller gets the same signals.
 func SetupSignalHandler() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	received := make(chan os.Signal, 2)
-	signal.Notify(received, shutdownSignals...)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-received
 		cancel()

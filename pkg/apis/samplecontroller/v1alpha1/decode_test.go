@@ -122,15 +122,15 @@ func TestStatusEncodesItsFields(t *testing.T) {
 }
 
 // decode decodes a text as the typed client does.
-func decode[T runtime.Object](tb testing.TB, text string) T {
-	tb.Helper()
+func decode[T runtime.Object](t *testing.T, text string) T {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	object, err := runtime.Decode(serializer.NewCodecFactory(scheme).UniversalDeserializer(), []byte(text))
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	return object.(T)
 }
@@ -138,34 +138,4 @@ func decode[T runtime.Object](tb testing.TB, text string) T {
 func fooText(name, status string) string {
 	return fmt.Sprintf(`{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"name":%q,"namespace":"team-a"},`+
 		`"spec":{"deploymentName":"web"},"status":%s}`, name, status)
-}
-
-func listText(foos ...string) string {
-	return fmt.Sprintf(`{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","metadata":{"resourceVersion":"7"},"items":[%s]}`,
-		strings.Join(foos, ","))
-}
-
-// BenchmarkReadAList decodes a list of a thousand typical Foos.
-func BenchmarkReadAList(b *testing.B) {
-	foo := `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"Foo","metadata":{"creationTimestamp":"2026-11-21T12:00:00Z","generation":3,` +
-		`"name":"example","namespace":"team-a","resourceVersion":"123456","uid":"6a8b2b9e-6f0b-4d0e-9d86-0c2f3a1f9a55","managedFields":[` +
-		`{"apiVersion":"samplecontroller.k8s.io/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{".":{},"f:deploymentName":{},"f:replicas":{}}},` +
-		`"manager":"kubectl-create","operation":"Update","time":"2026-11-21T12:00:00Z"},{"apiVersion":"samplecontroller.k8s.io/v1alpha1",` +
-		`"fieldsType":"FieldsV1","fieldsV1":{"f:status":{".":{},"f:availableReplicas":{},"f:conditions":{".":{},"k:{\"type\":\"Ready\"}":{".":{},` +
-		`"f:lastTransitionTime":{},"f:message":{},"f:observedGeneration":{},"f:reason":{},"f:status":{},"f:type":{}}},"f:observedGeneration":{},` +
-		`"f:replicas":{},"f:selector":{}}},"manager":"sample-controller","operation":"Update","subresource":"status","time":"2026-11-21T12:00:05Z"}]},` +
-		`"spec":{"deploymentName":"web","replicas":2},"status":{"availableReplicas":2,"conditions":[{"lastTransitionTime":"2026-11-21T12:00:05Z",` +
-		`"message":"2 of 2 Pods are available","observedGeneration":3,"reason":"Available","status":"True","type":"Ready"}],` +
-		`"observedGeneration":3,"replicas":2,"selector":"app=nginx,controller=example"}}`
-	foos := make([]string, 1000)
-	for i := range foos {
-		foos[i] = foo
-	}
-	text := listText(foos...)
-	b.ReportAllocs()
-	for b.Loop() {
-		if list := decode[*FooList](b, text); len(list.Items) != len(foos) {
-			b.Fatal("some Foos are missing")
-		}
-	}
 }
