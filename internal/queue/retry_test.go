@@ -48,13 +48,8 @@ func TestNextAttempt(t *testing.T) {
 		"too many requests, retry tomorrow": {apierrors.NewTooManyRequests("slow down", 86_400), Attempt{Again: true, After: 5 * time.Minute, Held: true}},
 		"the definition does not fit":       {failure.ErrCRDMismatch, Attempt{Again: true, After: 5 * time.Minute, Held: true}},
 		"refused, and the status lost a race: the refusal counts": {errors.Join(conflict, forbidden), slowly},
-		"a webhook's denial with the code 409":                    {denial(409, ""), slowly},
-		"a webhook's denial with the code 404":                    {denial(404, ""), slowly},
-		"a webhook's denial with the code 418":                    {denial(418, ""), slowly},
-		"a webhook's denial with a reason of its own":             {denial(409, "HostTaken"), slowly},
-		"a webhook's error":                                       {denial(500, ""), backOff},
+		"a webhook's denial with the code 409":                    {denial(409), slowly},
 		"credentials that have expired":                           {apierrors.NewUnauthorized("Unauthorized"), backOff},
-		"a policy with the reason Unauthorized":                   {unauthorizedByPolicy, slowly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, err := range []error{row.err, wrapped(row.err)} {
@@ -81,17 +76,11 @@ func TestIsDeferred(t *testing.T) {
 var (
 	conflict  = apierrors.NewConflict(things, "web", errors.New("modified"))
 	forbidden = apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
-	// unauthorizedByPolicy is how a ValidatingAdmissionPolicy with that reason denies.
-	unauthorizedByPolicy = &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: 401, Reason: metav1.StatusReasonUnauthorized, Details: &metav1.StatusDetails{Kind: "things", Name: "web"},
-	}}
 )
 
 // denial is what an admission webhook answers with a code of its own.
-func denial(code int32, reason metav1.StatusReason) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "x" denied the request: no`,
-	}}
+func denial(code int32) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: `admission webhook "x" denied the request: no`}}
 }
 
 // wrapped wraps an error as a sync does.
