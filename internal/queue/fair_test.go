@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/test/footest"
@@ -25,44 +24,38 @@ func key(text string) cache.ObjectName {
 	return cache.ObjectName{Namespace: namespace, Name: name}
 }
 
-// work is a work queue with the fair storage, as a controller uses it.
-type work struct {
-	*fairQueue
+// work is a queue as a controller uses it.
+type work struct{ *Queue }
 
-	queue *workqueue.Typed[cache.ObjectName]
+func newWork(t *testing.T) work {
+	t.Helper()
+	w := work{New("", clocktesting.NewFakeClock(time.Unix(0, 0)))}
+	t.Cleanup(w.ShutDown)
+	return w
 }
 
-func newWork() *work {
-	storage := newFairQueue(still)
-	return &work{storage, workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Queue: storage})}
-}
-
-func (w *work) changed(keys ...string) {
+func (w work) changed(keys ...string) {
 	for _, changed := range keys {
-		w.queue.Add(key(changed))
+		w.Add(key(changed))
 	}
 }
 
-func (w *work) resynced(keys ...string) {
+func (w work) resynced(keys ...string) {
 	for _, resynced := range keys {
-		w.setLowPriority(key(resynced))
-		w.queue.Add(key(resynced))
+		w.AddLowPriority(key(resynced))
 	}
 }
 
-func (w *work) get() string {
-	key, _ := w.queue.Get()
+func (w work) get() string {
+	key, _ := w.Get()
 	return key.String()
 }
 
-func (w *work) done(done string) {
-	w.queue.Done(key(done))
-	w.Done(key(done))
-}
+func (w work) done(done string) { w.Done(key(done)) }
 
 // drain returns the keys that a worker gets, in order.
-func (w *work) drain() (got []string) {
-	for w.queue.Len() > 0 {
+func (w work) drain() (got []string) {
+	for w.Len() > 0 {
 		next := w.get()
 		w.done(next)
 		got = append(got, next)
@@ -80,48 +73,48 @@ func many(namespace string, count int) (keys []string) {
 
 func TestTheOrderOfKeys(t *testing.T) {
 	for name, row := range map[string]struct {
-		add  func(w *work)
+		add  func(w work)
 		want []string
 	}{
 		"one namespace is first in, first out": {
-			func(w *work) { w.changed("a/1", "a/2", "a/3") }, []string{"a/1", "a/2", "a/3"}},
+			func(w work) { w.changed("a/1", "a/2", "a/3") }, []string{"a/1", "a/2", "a/3"}},
 		"a single key waits for one key of each other namespace": {
-			func(w *work) { w.changed("a/1", "a/2", "a/3", "b/1", "b/2", "c/1") },
+			func(w work) { w.changed("a/1", "a/2", "a/3", "b/1", "b/2", "c/1") },
 			[]string{"a/1", "b/1", "c/1", "a/2", "b/2", "a/3"}},
 		"a key that is added again keeps its place": {
-			func(w *work) { w.changed("a/1", "a/2", "a/1", "b/1", "a/1") }, []string{"a/1", "b/1", "a/2"}},
-		"low priority is last": {func(w *work) {
+			func(w work) { w.changed("a/1", "a/2", "a/1", "b/1", "a/1") }, []string{"a/1", "b/1", "a/2"}},
+		"low priority is last": {func(w work) {
 			w.resynced("a/old-1", "a/old-2", "b/old")
 			w.changed("a/new-1", "a/new-2", "c/new")
 		}, []string{"a/new-1", "c/new", "a/new-2", "a/old-1", "b/old", "a/old-2"}},
-		"a change raises the priority, and a second resync does not": {func(w *work) {
+		"a change raises the priority, and a second resync does not": {func(w work) {
 			w.resynced("a/1", "a/2", "a/3")
 			w.changed("a/2")
 			w.resynced("a/3")
 			footest.ExpectEqual(t, "how many wait", 3, w.Len())
 		}, []string{"a/2", "a/1", "a/3"}},
-		"a resync does not lower the priority": {func(w *work) {
+		"a resync does not lower the priority": {func(w work) {
 			w.resynced("a/old")
 			w.changed("a/1")
 			w.resynced("a/1")
 		}, []string{"a/1", "a/old"}},
-		"a resync that comes late counts for no other turn": {func(w *work) {
+		"a resync that comes late counts for no other turn": {func(w work) {
 			w.changed("a/1")
 			w.resynced("a/1")
 			w.done(w.get())
 			w.resynced("a/old")
 			w.changed("a/1")
 		}, []string{"a/1", "a/old"}},
-		"a key that has been processed waits at the next resync": {func(w *work) {
+		"a key that has been processed waits at the next resync": {func(w work) {
 			w.changed("a/1")
 			w.done(w.get())
 			w.resynced("a/1")
 			w.changed("a/2")
 		}, []string{"a/2", "a/1"}},
-		"nothing": {func(*work) {}, nil},
+		"nothing": {func(work) {}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWork()
+			w := newWork(t)
 			row.add(w)
 			footest.ExpectEqual(t, "the order", row.want, w.drain())
 		})
@@ -129,7 +122,7 @@ func TestTheOrderOfKeys(t *testing.T) {
 }
 
 func TestANamespaceThatComesLateIsServedNext(t *testing.T) {
-	w := newWork()
+	w := newWork(t)
 	w.changed(many("many", 5000)...)
 	w.get()
 	w.changed("one/only")
@@ -139,7 +132,7 @@ func TestANamespaceThatComesLateIsServedNext(t *testing.T) {
 }
 
 func TestLowPriorityDoesNotWaitForEver(t *testing.T) {
-	w := newWork()
+	w := newWork(t)
 	w.resynced("a/1", "a/2")
 	w.changed(many("b", 3*inARow)...)
 	got := w.drain()
@@ -147,17 +140,17 @@ func TestLowPriorityDoesNotWaitForEver(t *testing.T) {
 }
 
 func TestNothingIsKeptOfDeletedKeys(t *testing.T) {
-	w := newWork()
+	w := newWork(t)
 	for _, waits := range many("a", 100) {
 		w.resynced(waits)
 		w.changed(waits)
-		w.setLowPriority(key(waits))
+		w.fair.setLowPriority(key(waits))
 		w.get()
 		w.resynced(waits)
 		w.done(waits)
 		w.done(w.get())
 	}
-	q := w.fairQueue
+	q := w.fair
 	if len(q.high.byNamespace)+len(q.low.byNamespace)+len(q.high.turns)+len(q.low.turns)+q.announced.Len()+len(q.processing)+q.Len() != 0 {
 		t.Errorf("the queue still holds %+v", q)
 	}
@@ -166,33 +159,33 @@ func TestNothingIsKeptOfDeletedKeys(t *testing.T) {
 // The work queue does not report additions of a key while it is processed: they come as a
 // single Push at the end.
 func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
-	for name, during := range map[string]func(w *work){
-		"a change, then a resync": func(w *work) {
+	for name, during := range map[string]func(w work){
+		"a change, then a resync": func(w work) {
 			w.changed("x/a")
 			w.resynced("x/a")
 		},
-		"a resync, then a change": func(w *work) {
+		"a resync, then a change": func(w work) {
 			w.resynced("x/a")
 			w.changed("x/a")
 		},
-		"a resync that was announced before a worker took the key": func(w *work) {
+		"a resync that was announced before a worker took the key": func(w work) {
 			w.done("x/a")
 			w.changed("x/a")
-			w.setLowPriority(key("x/a"))
+			w.fair.setLowPriority(key("x/a"))
 			w.get()
 			w.changed("x/a")
 		},
-		"another worker has taken it when the first has ended": func(w *work) {
+		"another worker has taken it when the first has ended": func(w work) {
 			w.changed("x/a")
-			w.queue.Done(key("x/a"))
+			w.TypedDelayingInterface.Done(key("x/a"))
 			w.get()
-			w.Done(key("x/a")) // of the first turn
+			w.fair.Done(key("x/a")) // of the first turn
 			w.changed("x/a")
 			w.resynced("x/a")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWork()
+			w := newWork(t)
 			w.resynced(many("x", 100)...)
 			w.changed("x/a")
 			w.get()
@@ -203,34 +196,16 @@ func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 	}
 }
 
-// TestAQueueKnowsWhoHasChanged asks the whole work queue.
-func TestAQueueKnowsWhoHasChanged(t *testing.T) {
-	q := New("", clocktesting.NewFakeClock(time.Unix(0, 0)))
-	defer q.ShutDown()
-	q.SetWorkers(1)
-	a, b := key("x/a"), key("y/b")
+func TestAQueueKnowsWhereKeysWait(t *testing.T) {
+	w := newWork(t)
 	waiting := func(inX, inY bool) {
 		t.Helper()
-		footest.ExpectEqual(t, "whether keys wait", []bool{inX, inY}, []bool{q.HasWaiting("x"), q.HasWaiting("y")})
+		footest.ExpectEqual(t, "whether keys wait", []bool{inX, inY}, []bool{w.HasWaiting("x"), w.HasWaiting("y")})
 	}
-	served := func(want ...cache.ObjectName) {
-		t.Helper()
-		for _, want := range want {
-			got, _ := q.Get()
-			footest.ExpectEqual(t, "the next key", want, got)
-			q.Done(got)
-		}
-	}
-	q.AddLowPriority(a)
+	w.resynced("x/a")
 	waiting(true, false)
-	q.Add(b)
+	w.changed("y/b")
 	waiting(true, true)
-	served(b, a)
+	w.drain()
 	waiting(false, false)
-	q.Add(a) // a change, after a resync
-	q.AddLowPriority(b)
-	served(a, b)
-	q.AddLowPriority(a) // a resync, after a change
-	q.Add(b)
-	served(b, a)
 }
