@@ -126,20 +126,17 @@ func (r *Recorder) DeferWhile(urgent func(namespace string) bool) {
 
 // Event records an Event about an object.
 func (r *Recorder) Event(object runtime.Object, kind, reason, message string) {
-	r.record(object, nil, kind, reason, message)
+	r.AnnotatedEventf(object, nil, kind, reason, "%s", message)
 }
 
 // Eventf records an Event with a formatted message.
 func (r *Recorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
-	r.record(object, nil, kind, reason, fmt.Sprintf(format, args...))
+	r.AnnotatedEventf(object, nil, kind, reason, format, args...)
 }
 
 // AnnotatedEventf records an Event with annotations and a formatted message.
 func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
-	r.record(object, annotations, kind, reason, fmt.Sprintf(format, args...))
-}
-
-func (r *Recorder) record(object runtime.Object, annotations map[string]string, kind, reason, message string) {
+	message := fmt.Sprintf(format, args...)
 	about, err := reference.GetReference(r.scheme, object)
 	if err != nil {
 		r.logger.Error(err, "Could not make an Event about an object", "reason", reason, "message", message)

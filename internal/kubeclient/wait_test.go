@@ -130,27 +130,20 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
 				f.answer(answers{watchFoos: answer})
 				must(t, f.wait(f.ctx))
+				services := corev1.SchemeGroupVersion.WithResource("services")
+				must(t, f.clients.WaitUntilReadable(f.ctx, "", foosResource, services)) // of all namespaces
 				advance(time.Hour)
-				want := []string{listFoos, watchFoos, listReplicaSets, watchReplicaSets}
+				want := []string{
+					listFoos, watchFoos, listReplicaSets, watchReplicaSets,
+					"list /apis/samplecontroller.k8s.io/v1alpha1/foos", "watch /apis/samplecontroller.k8s.io/v1alpha1/foos",
+					"list /api/v1/services", "watch /api/v1/services",
+				}
 				if !slices.Equal(f.requests, want) {
 					t.Errorf("the requests are %v, not %v", f.requests, want)
 				}
 			})
 		})
 	}
-}
-
-func TestResourcesOfEachKindAreProbedInAllNamespaces(t *testing.T) {
-	run(t, func(t *testing.T, f *fakeServer) {
-		must(t, f.clients.WaitUntilReadable(f.ctx, "", foosResource, corev1.SchemeGroupVersion.WithResource("services")))
-		want := []string{
-			"list /apis/samplecontroller.k8s.io/v1alpha1/foos", "watch /apis/samplecontroller.k8s.io/v1alpha1/foos",
-			"list /api/v1/services", "watch /api/v1/services",
-		}
-		if !slices.Equal(f.requests, want) {
-			t.Errorf("the requests are %v, not %v", f.requests, want)
-		}
-	})
 }
 
 func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {

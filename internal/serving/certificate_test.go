@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -31,15 +30,9 @@ func writeCertificate(t *testing.T, folder, host string) (certFile, keyFile stri
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(host, nil, nil)
 	must(t, err)
 	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	write(t, certFile, certificate)
-	write(t, keyFile, key)
+	must(t, os.WriteFile(certFile, certificate, 0o600))
+	must(t, os.WriteFile(keyFile, key, 0o600))
 	return certFile, keyFile
-}
-
-func write(t *testing.T, path string, content []byte) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(t, os.WriteFile(path, content, 0o600))
 }
 
 func TestCertificateFilesAreReadAgain(t *testing.T) {
@@ -63,32 +56,12 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 			writeCertificate(t, folder, "second")
 			expect(rereadAfter-1, "first")
 			expect(1, "second")
-			write(t, certFile, []byte("garbage")) // an unusable one does not replace it
+			must(t, os.WriteFile(certFile, []byte("garbage"), 0o600)) // an unusable one does not replace it
 			expect(rereadAfter, "second")
 			writeCertificate(t, folder, "third")
 			expect(rereadAfter, "third")
 		})
 	})
-}
-
-func TestAnUnusableCertificateIsReportedAtOnce(t *testing.T) {
-	folder := t.TempDir()
-	certFile, keyFile := writeCertificate(t, folder, "host")
-	_, otherKey := writeCertificate(t, filepath.Join(folder, "other"), "other")
-	empty := filepath.Join(folder, "empty")
-	write(t, empty, nil)
-	missing := filepath.Join(folder, "missing")
-	for _, test := range []struct{ what, certFile, keyFile string }{
-		{"no certificate", missing, keyFile},
-		{"no key", certFile, missing},
-		{"an empty file", empty, keyFile},
-		{"another certificate's key", certFile, otherKey},
-		{"swapped", keyFile, certFile},
-	} {
-		if _, err := FromFiles(test.certFile, test.keyFile); err == nil || !strings.Contains(err.Error(), test.certFile) {
-			t.Errorf("%s: got %v, want an error that names the files", test.what, err)
-		}
-	}
 }
 
 // authority is an API server that knows three tokens: two of the user "prometheus", who

@@ -141,8 +141,6 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 		asked int32
 	}{
 		{"unavailable", apierrors.NewServiceUnavailable("starting"), 3},
-		{"internal error", apierrors.NewInternalError(errOutage), 3},
-		{"too many requests", apierrors.NewTooManyRequestsError("later"), 3},
 		{"the controller may not create reviews", apierrors.NewForbidden(authorizationv1.Resource("tokenreviews"), "", errors.New("no")), 1},
 	}
 	for _, test := range tests {
