@@ -116,13 +116,9 @@ func TestGoodOptionsAreAccepted(t *testing.T) {
 }
 
 func TestVersionAndHelpAreAnswered(t *testing.T) {
-	flags := []string{
-		"kubeconfig string", "master string", "workers int", "resync duration", "kube-api-qps float", "namespace string",
-		"v value", "vmodule value", "logging-format string",
-	}
-	help := []string{"Usage: sample-controller", `(default "text")`}
-	for _, name := range flags {
-		help = append(help, "\n  -"+name+"\n")
+	help := []string{
+		"Usage: sample-controller", `(default "text")`, "\n  -kubeconfig string\n", "\n  -workers int\n", "\n  -kube-api-qps float\n",
+		"\n  -leader-elect\n", "\n  -profiling\n", "\n  -v value\n", "\n  -logging-format string\n",
 	}
 	for argument, says := range map[string][]string{"--version": {currentVersion()}, "-help": help} {
 		var answer strings.Builder
@@ -237,15 +233,11 @@ func TestWhereTheClusterIsFound(t *testing.T) {
 }
 
 func TestBadKubeconfigIsNamed(t *testing.T) {
-	folder := t.TempDir()
-	garbage := filepath.Join(folder, "garbage")
+	garbage := filepath.Join(t.TempDir(), "garbage")
 	must(t, os.WriteFile(garbage, []byte("neither YAML: nor: JSON"), 0o600))
-	for path, part := range map[string]string{
-		garbage:                         "garbage",
-		filepath.Join(folder, "absent"): "no such file",
-	} {
+	for _, path := range []string{garbage, filepath.Join(t.TempDir(), "absent")} {
 		_, _, err := (&Cluster{kubeconfig: path}).RESTConfig()
-		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), part) {
+		if err == nil || !strings.Contains(err.Error(), "-kubeconfig="+path) {
 			t.Errorf("the error for %s is %v", path, err)
 		}
 	}

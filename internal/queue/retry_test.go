@@ -36,8 +36,6 @@ func TestNextAttempt(t *testing.T) {
 		"a stale cache":                     {failure.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
 		"invalid":                           {apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{}), slowly},
 		"forbidden by quota":                {forbidden, slowly},
-		"bad request":                       {apierrors.NewBadRequest("no"), slowly},
-		"too large":                         {apierrors.NewRequestEntityTooLargeError("3 MiB"), slowly},
 		"the namespace is being deleted":    {footest.NamespaceTerminating(), Attempt{Again: true, After: 5 * time.Minute, Held: true, Expected: true}},
 		"the controller is stopping":        {context.Canceled, Attempt{Expected: true}},
 		"a call that hung":                  {context.DeadlineExceeded, backOff},
