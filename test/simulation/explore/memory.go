@@ -50,9 +50,6 @@ func findRemembered(controller any) *remembered {
 		case reflect.Map:
 			if v.Type().Key() == keyType {
 				r.maps = append(r.maps, v)
-				if v.IsNil() {
-					v.Set(reflect.MakeMap(v.Type()))
-				}
 			}
 		case reflect.Interface:
 			if v.Elem().Kind() == reflect.Pointer { // a struct in an interface never changes
@@ -117,6 +114,9 @@ func (r *remembered) save(key cache.ObjectName) *memo {
 // restore makes the controller remember of a Foo what it did before.
 func (r *remembered) restore(key cache.ObjectName, m *memo) {
 	for i, entries := range r.maps {
+		if entries.IsNil() {
+			entries.Set(reflect.MakeMap(entries.Type()))
+		}
 		var value reflect.Value // of an entry that is deleted
 		if m != nil && m.values[i].IsValid() {
 			value = r.clone(m.values[i])

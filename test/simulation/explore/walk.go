@@ -21,10 +21,7 @@ func (r *runner) walk(random *rand.Rand, steps int, p *replay) error {
 	if err != nil {
 		return err
 	}
-	for range steps {
-		if p.err != nil {
-			break
-		}
+	for taken := 0; taken < steps && p.err == nil; taken++ {
 		x := explored{current.clone(), r.scene}
 		if sent := x.resend(random, p.versions); sent != nil && random.IntN(oneResent) == 0 {
 			p.step = "somebody else"
