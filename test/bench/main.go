@@ -291,7 +291,9 @@ func (p *planner) whole() (steps []step) {
 }
 
 // trial returns the function of a step that adds a trial to a table.
-func (p *planner) trial(contender measure.Program, options measure.TrialOptions, table string) func(context.Context) (string, error) {
+func (p *planner) trial(
+	contender measure.Program, options measure.TrialOptions, table string,
+) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		run, restart, err := p.bench.Trial(ctx, contender, options)
 		if err != nil {
@@ -340,7 +342,9 @@ func (p *planner) large() []step {
 }
 
 // starts returns the step of a part that starts controllers beside objects of some kind.
-func (p *planner) starts(part, kind, table string, sizes []int, options measure.Options, controllers []measure.Program) []step {
+func (p *planner) starts(
+	part, kind, table string, sizes []int, options measure.Options, controllers []measure.Program,
+) []step {
 	if len(controllers) == 0 {
 		return nil
 	}

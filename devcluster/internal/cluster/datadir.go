@@ -123,16 +123,16 @@ func (l layout) path(elem ...string) string {
 }
 
 func (l layout) dir() string                     { return string(l) }
-func (l layout) lockFile() string                { return l.path("lock") }                        // a running cluster locks it
-func (l layout) adminKubeconfig() string         { return l.path("kubeconfig") }                  // unless another path was requested
-func (l layout) auditLog() string                { return l.path("audit.log") }                   // a line of JSON for each write to the API
+func (l layout) lockFile() string                { return l.path("lock") }                        // of a running cluster
+func (l layout) adminKubeconfig() string         { return l.path("kubeconfig") }                  // the administrator's
+func (l layout) auditLog() string                { return l.path("audit.log") }                   // writes to the API
 func (l layout) logs() string                    { return l.path("logs") }                        // of the components
 func (l layout) etcdData() string                { return l.path("etcd") }                        // etcd's data folder
-func (l layout) config() string                  { return l.path("config") }                      // what components read when they start
+func (l layout) config() string                  { return l.path("config") }                      // of the components
 func (l layout) auditPolicy() string             { return l.path("config", "audit-policy.yaml") } // of kube-apiserver
 func (l layout) kwokStages() string              { return l.path("config", "kwok-stages.yaml") }  // for nodes and Pods
-func (l layout) pki() string                     { return l.path("pki") }                         // keys and certificates
-func (l layout) serviceAccountKey() string       { return l.path("pki", "sa.key") }               // signs service account tokens
+func (l layout) pki() string                     { return l.path("pki") }                         // keys
+func (l layout) serviceAccountKey() string       { return l.path("pki", "sa.key") }               // signs tokens
 func (l layout) serviceAccountPublicKey() string { return l.path("pki", "sa.pub") }               // verifies them
 
 // log is the file with a component's standard output and standard error.

@@ -123,9 +123,11 @@ rules:
     resources: ["deployments", "deployments/*"]
 `
 	const end = "- level: Metadata\n"
-	for flags, want := range map[string]string{"": begin + end, "-audit-bodies=pods,deployments.apps,": begin + bodies + end} {
-		if got := auditPolicy(parseOptions(t, flags).AuditBodies); got != want {
-			t.Errorf("with %q: got\n%s", flags, got)
+	for list, want := range map[string]string{"": begin + end, "pods,deployments.apps,": begin + bodies + end} {
+		var names []string
+		must(t, listInto(&names)(list))
+		if got := auditPolicy(names); got != want {
+			t.Errorf("with %q: got\n%s", list, got)
 		}
 	}
 }

@@ -49,7 +49,8 @@ func poll(ctx context.Context, check func(context.Context) error) error {
 // healthAt returns a check that succeeds when the component at a port answers a request for
 // its health with 200.
 func healthAt(port int, path string, files rest.TLSClientConfig) (func(context.Context) error, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: httpsURL(port), TLSClientConfig: files, Timeout: healthTimeout})
+	config := &rest.Config{Host: httpsURL(port), TLSClientConfig: files, Timeout: healthTimeout}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -66,7 +64,7 @@ func run(ctx context.Context, kubeconfig string, events, watches bool) error {
 	if l.foos, err = clientset.NewForConfig(config); err != nil {
 		return err
 	}
-	if l.kube, err = kubernetes.NewForConfig(withProtobuf(config)); err != nil {
+	if l.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
 	waiting, err := l.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -88,13 +86,6 @@ func run(ctx context.Context, kubeconfig string, events, watches bool) error {
 	}
 	<-ctx.Done()
 	return nil
-}
-
-func withProtobuf(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return config
 }
 
 // settle makes the writes for one Foo, one after the other.

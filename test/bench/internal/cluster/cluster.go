@@ -15,9 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/testcluster"
@@ -93,13 +91,10 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 		return err
 	}
 	config.UserAgent = "foo-bench"
-	protobuf := rest.CopyConfig(config)
-	protobuf.ContentType = runtime.ContentTypeProtobuf
-	protobuf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	var errs [2]error
-	c.Kube, errs[0] = kubernetes.NewForConfig(protobuf)
-	c.Foos, errs[1] = clientset.NewForConfig(config)
-	if err := errors.Join(errs[:]...); err != nil {
+	if c.Kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if c.Foos, err = clientset.NewForConfig(config); err != nil {
 		return err
 	}
 	return errors.Join(c.installFoo(ctx), c.createNamespaces(ctx), c.createAccount(ctx), c.countFlows(ctx))

@@ -46,7 +46,8 @@ func (c *Cluster) Watch(foos ...*samplev1alpha1.Foo) (*Convergence, error) {
 	}
 	open := map[string]lacks{}
 	for _, foo := range foos {
-		open[foo.Namespace+"/"+foo.Name] = lacks{deployment: !c.options.Whole, status: !c.options.Whole, available: c.options.Whole}
+		whole := c.options.Whole
+		open[foo.Namespace+"/"+foo.Name] = lacks{deployment: !whole, status: !whole, available: whole}
 	}
 	return &Convergence{log: log, open: open}, nil
 }

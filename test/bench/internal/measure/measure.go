@@ -116,18 +116,14 @@ func (p *process) usage() (usage, error) {
 	if err := p.Err(); err != nil {
 		return usage{}, err
 	}
-	return usageOf(p.ID())
-}
-
-func usageOf(pid int) (usage, error) {
-	proc, err := procfs.NewProc(pid)
+	proc, err := procfs.NewProc(p.ID())
 	if err != nil {
 		return usage{}, err
 	}
 	stat, errStat := proc.Stat()
 	status, errStatus := proc.NewStatus()
 	if err := errors.Join(errStat, errStatus); err != nil {
-		return usage{}, fmt.Errorf("reading CPU and memory of process %d: %w", pid, err)
+		return usage{}, fmt.Errorf("reading CPU and memory of %s: %w", p.Name, err)
 	}
 	return usage{
 		cpu:      time.Duration(stat.CPUTime() * float64(time.Second)),

@@ -58,7 +58,9 @@ type TrialOptions struct {
 
 // Trial starts a program while Foos wait, and measures how it makes them converge. The
 // restart is nil if it was skipped.
-func (b *Bench) Trial(ctx context.Context, p Program, o TrialOptions) (trial results.Run, restart *results.Run, err error) {
+func (b *Bench) Trial(
+	ctx context.Context, p Program, o TrialOptions,
+) (trial results.Run, restart *results.Run, err error) {
 	err = b.in(ctx, o.Whole, func(s *session) error {
 		if err := foreignDeployments(ctx, s.Cluster, 0, o.Foreign); err != nil {
 			return err
@@ -179,7 +181,9 @@ func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // addTimes adds what the times of convergence and the calls say. Those for the Foo of beside
 // do not count.
-func addTimes(run *results.Run, times []time.Duration, counts cluster.Counts, started time.Time, foos []*samplev1alpha1.Foo) {
+func addTimes(
+	run *results.Run, times []time.Duration, counts cluster.Counts, started time.Time, foos []*samplev1alpha1.Foo,
+) {
 	run.Calls, run.Refused = counts.ByKind, counts.Refused
 	for _, write := range counts.Writes {
 		if write.Namespace == quietNamespace {
