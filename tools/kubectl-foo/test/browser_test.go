@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -62,7 +63,7 @@ func newPage(t *testing.T, address string) *page {
 
 func (p *page) run(actions ...chromedp.Action) {
 	p.t.Helper()
-	must(p.t, chromedp.Run(p, actions...))
+	footest.Must(p.t, chromedp.Run(p, actions...))
 }
 
 // press presses keys, one after the other.
@@ -165,5 +166,5 @@ func (p *page) draw(fragment, text string) {
 	p.awaitText("#connection", "live")
 	var png []byte
 	p.run(chromedp.CaptureScreenshot(&png))
-	must(p.t, os.WriteFile(picture, png, 0o644))
+	footest.Must(p.t, os.WriteFile(picture, png, 0o644))
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"example.com/sample-controller/internal/names"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -83,7 +84,7 @@ func startController(t *testing.T) *testcluster.Program {
 	t.Helper()
 	command := exec.Command(env.controller, "-kubeconfig="+env.Kubeconfig, "-leader-elect", "-leader-elect-resource-namespace="+names.Controller)
 	controller, err := testcluster.StartProgram("the controller", filepath.Join(t.TempDir(), "controller.log"), command)
-	must(t, err)
+	footest.Must(t, err)
 	t.Cleanup(func() {
 		if err := controller.Err(); err != nil && t.Failed() {
 			t.Log(err)
@@ -111,7 +112,7 @@ func newNamespace(t *testing.T, name string) namespace {
 func (ns namespace) kubectl(args ...string) string {
 	ns.Helper()
 	out, err := testcluster.Kubectl(ns.Context(), devcluster, env.Kubeconfig, append(args, "-n", ns.name)...)
-	must(ns.T, err)
+	footest.Must(ns.T, err)
 	return out
 }
 
@@ -119,7 +120,7 @@ func (ns namespace) kubectl(args ...string) string {
 func (ns namespace) file(manifest string) string {
 	ns.Helper()
 	path := filepath.Join(ns.TempDir(), "manifest.yaml")
-	must(ns.T, os.WriteFile(path, []byte(manifest), 0o600))
+	footest.Must(ns.T, os.WriteFile(path, []byte(manifest), 0o600))
 	return path
 }
 
@@ -184,12 +185,5 @@ func (r result) check(code int, texts ...string) error {
 // awaitWhy waits until why prints all texts of the Foo.
 func (ns namespace) awaitWhy(texts ...string) {
 	ns.Helper()
-	must(ns.T, testcluster.Await(ns.Context(), limit, "why says it", func(context.Context) error { return ns.foo("why", "a").check(0, texts...) }))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	footest.Must(ns.T, testcluster.Await(ns.Context(), limit, "why says it", func(context.Context) error { return ns.foo("why", "a").check(0, texts...) }))
 }

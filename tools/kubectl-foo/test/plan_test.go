@@ -16,6 +16,7 @@ import (
 	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/audit"
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -105,12 +106,12 @@ func TestTheControllerWritesWhatIsPlanned(t *testing.T) {
 
 	before := writesInLog(t)
 	got := namespaces["new"].foo("plan", "-A", "-o", "json")
-	must(t, got.check(1, "{"))
+	footest.Must(t, got.check(1, "{"))
 	if after := writesInLog(t); len(after) != len(before) {
 		t.Errorf("plan wrote: %v", after[len(before):])
 	}
 	var report struct{ Foos []announced }
-	must(t, json.Unmarshal([]byte(got.out), &report))
+	footest.Must(t, json.Unmarshal([]byte(got.out), &report))
 
 	startController(t)
 	for name, ns := range namespaces {
@@ -151,7 +152,7 @@ func (p *announced) check(t *testing.T, after int) {
 	if p.Status != nil && !p.StatusMayWait {
 		want = append(want, "update foos/status "+p.Name)
 	}
-	must(t, testcluster.Await(t.Context(), limit, fmt.Sprintf("the controller has written %q", want), func(context.Context) error {
+	footest.Must(t, testcluster.Await(t.Context(), limit, fmt.Sprintf("the controller has written %q", want), func(context.Context) error {
 		if got := p.writes(t, after); len(got) < len(want) {
 			return fmt.Errorf("it wrote %q", linesOf(got))
 		}
@@ -203,10 +204,10 @@ func checkSent(t *testing.T, planned *child, write audit.Write) {
 	probe, err := json.Marshal(map[string]any{
 		"apiVersion": planned.APIVersion, "kind": planned.Kind, "metadata": map[string]string{"generateName": "as-planned-"}, "spec": planned.Spec,
 	})
-	must(t, err)
+	footest.Must(t, err)
 	ns := namespace{t, write.Namespace}
 	var stored child
-	must(t, json.Unmarshal([]byte(ns.kubectl("create", "--dry-run=server", "-o", "json", "-f", ns.file(string(probe)))), &stored))
+	footest.Must(t, json.Unmarshal([]byte(ns.kubectl("create", "--dry-run=server", "-o", "json", "-f", ns.file(string(probe)))), &stored))
 	sent := write.Request
 	if write.Verb == "patch" {
 		sent = write.Response // what the patch made
@@ -230,7 +231,7 @@ func checkSent(t *testing.T, planned *child, write audit.Write) {
 func writesInLog(t *testing.T) []audit.Write {
 	t.Helper()
 	writes, err := (&audit.Log{Path: env.AuditLog()}).Next()
-	must(t, err)
+	footest.Must(t, err)
 	return slices.DeleteFunc(writes, func(write audit.Write) bool { return write.Resource != "foos" && write.Resource != "deployments" })
 }
 
@@ -239,13 +240,13 @@ func TestServerDryRun(t *testing.T) {
 	ns := newNamespace(t, "dry-runs")
 	before := len(writesInLog(t))
 	got := ns.foo("plan", "-f", ns.file(manifestOf("a", "a")), "--server-dry-run")
-	must(t, got.check(1, "+ create Deployment a"))
+	footest.Must(t, got.check(1, "+ create Deployment a"))
 	if strings.Contains(got.out, "refuse") {
 		t.Error(got.out)
 	}
 	ns.withFoo()
 	ns.breakWebhook()
-	must(t, ns.foo("plan", "--server-dry-run").check(1, "+1 ~0 -0, 1 status, 1 refused of 1 Foo",
+	footest.Must(t, ns.foo("plan", "--server-dry-run").check(1, "+1 ~0 -0, 1 status, 1 refused of 1 Foo",
 		"the API server would refuse this: Internal error occurred: failed calling webhook \"down.example.com\""))
 	if writes := writesInLog(t)[before:]; len(writes) != 1 { // that of the Foo
 		t.Errorf("these were writes: %+v", linesOf(writes))
@@ -260,7 +261,7 @@ func TestViewIsEnough(t *testing.T) {
 	ns.withReadyFoo()
 	ns.kubectl("apply", "-f", "../../../artifacts/deploy/permissions/users.yaml")
 	ns.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
-	must(t, testcluster.Await(t.Context(), limit, "the role is in force", func(context.Context) error {
+	footest.Must(t, testcluster.Await(t.Context(), limit, "the role is in force", func(context.Context) error {
 		return ns.foo("plan", "--as=viewer").check(0, "Nothing to do: 1 Foo is as asked.")
 	}))
 	ns.kubectl("create", "role", "reader", "--verb=list,watch", "--resource=foos.samplecontroller.k8s.io,deployments.apps")

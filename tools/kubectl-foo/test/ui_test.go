@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
 )
@@ -32,7 +33,7 @@ func (ns namespace) startUI(args ...string) ui {
 	command := exec.Command(env.plugin, append(args, "ui", "--kubeconfig="+env.Kubeconfig, "-n", ns.name)...)
 	command.Stdout, command.Stderr = &log, &log
 	process, err := testcluster.StartProcess(command)
-	must(ns.T, err)
+	footest.Must(ns.T, err)
 	ns.Cleanup(func() { process.Stop(limit) })
 	if err := log.Await(ns.Context(), process, "http://127.0.0.1", 1); err != nil {
 		ns.Fatalf("%v\n%s", err, log.String())
@@ -47,9 +48,9 @@ func (u ui) get(path string) io.Reader {
 	ctx, cancel := context.WithTimeout(u.Context(), limit)
 	u.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	must(u.T, err)
+	footest.Must(u.T, err)
 	response, err := http.DefaultClient.Do(request)
-	must(u.T, err)
+	footest.Must(u.T, err)
 	u.Cleanup(func() { response.Body.Close() })
 	if response.StatusCode != http.StatusOK {
 		u.Fatalf("%s: %s", path, response.Status)
@@ -87,7 +88,7 @@ func await(t *testing.T, lines *bufio.Scanner, name string, isWanted func(s *sho
 		}
 		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && event == name {
 			s := &shown{}
-			must(t, json.Unmarshal([]byte(data), s))
+			footest.Must(t, json.Unmarshal([]byte(data), s))
 			if last = data; isWanted(s) {
 				return s
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -110,7 +111,7 @@ func (ns namespace) breakWebhook() {
 	ns.Cleanup(func() {
 		_, _ = testcluster.Kubectl(context.Background(), devcluster, env.Kubeconfig, "delete", "validatingwebhookconfiguration", "down")
 	})
-	must(ns.T, testcluster.Await(ns.Context(), limit, "the webhook is called", func(ctx context.Context) error {
+	footest.Must(ns.T, testcluster.Await(ns.Context(), limit, "the webhook is called", func(ctx context.Context) error {
 		_, err := testcluster.Kubectl(ctx, devcluster, env.Kubeconfig, "create", "deployment", "probe", "--image=other", "--dry-run=server", "-n", ns.name)
 		if err == nil {
 			return errors.New("a Deployment can be created")

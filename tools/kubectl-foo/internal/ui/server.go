@@ -15,7 +15,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,7 +54,7 @@ type Server struct {
 
 // New returns a Server for a listener's address, with a new token.
 func New(content Content, address net.Addr) *Server {
-	return &Server{content: content, token: newToken(), address: address.String()}
+	return &Server{content: content, token: rand.Text(), address: address.String()}
 }
 
 // URL returns the address to open. Who knows it can see what the page shows.
@@ -156,13 +155,6 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect
 
 // imagePolicy is that of pictures, which have a style sheet inside.
 const imagePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
-
-// newToken returns a random token of 256 bits.
-func newToken() string {
-	random := make([]byte, 32)
-	_, _ = rand.Read(random) // it never fails
-	return hex.EncodeToString(random)
-}
 
 // guard lets requests pass to next that know the token, and that no page of another origin
 // makes. Other programs of this machine can reach the port, and so can pages in the user's
