@@ -127,7 +127,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 			if selected.Name != "" {
 				err = errors.Join(err, addEvent(&out, sent, "detail", s.content.Detail(selected)))
 			}
-			if _, failed := w.Write(out.Bytes()); errors.Join(err, failed, controller.Flush()) != nil {
+			_, failed := w.Write(out.Bytes())
+			if errors.Join(err, failed, controller.Flush()) != nil {
 				return
 			}
 		}

@@ -63,8 +63,15 @@ func serve(t *testing.T) *fixture {
 	return f
 }
 
+// answer is the answer to a request, whose body is closed at the end of the test.
+type answer struct {
+	status int
+	header http.Header
+	body   io.Reader
+}
+
 // request makes a request. A header Host is the host of the request.
-func (f *fixture) request(t *testing.T, method, path string, headers map[string]string) *http.Response {
+func (f *fixture) request(t *testing.T, method, path string, headers map[string]string) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
@@ -77,13 +84,13 @@ func (f *fixture) request(t *testing.T, method, path string, headers map[string]
 	response, err := http.DefaultClient.Do(request)
 	footest.Must(t, err)
 	t.Cleanup(func() { response.Body.Close() })
-	return response
+	return answer{response.StatusCode, response.Header, response.Body}
 }
 
 // events opens the stream of a Foo.
 func (f *fixture) events(t *testing.T) *bufio.Scanner {
 	t.Helper()
-	return bufio.NewScanner(f.request(t, http.MethodGet, "/events?name=x&token="+f.server.token, nil).Body)
+	return bufio.NewScanner(f.request(t, http.MethodGet, "/events?name=x&token="+f.server.token, nil).body)
 }
 
 // await reads a stream until a line has a text, and returns all before that.
@@ -137,11 +144,11 @@ func TestStrangersGetNothing(t *testing.T) {
 	} {
 		for _, path := range []string{"/", "/style.css", "/app.js", "/dom.js", "/panels.js", "/icon.svg", "/events", "/timeline.svg"} {
 			got := f.request(t, test.method, path+"?token="+test.token, test.headers)
-			if got.StatusCode != test.want {
-				t.Errorf("%s: %s: status %d, want %d", name, path, got.StatusCode, test.want)
+			if got.status != test.want {
+				t.Errorf("%s: %s: status %d, want %d", name, path, got.status, test.want)
 			}
 			if test.want != http.StatusOK {
-				body, err := io.ReadAll(got.Body)
+				body, err := io.ReadAll(got.body)
 				footest.Must(t, err)
 				if strings.Contains(string(body), token) || strings.Contains(string(body), "shop") {
 					t.Errorf("%s: %s: it says %q", name, path, body)
@@ -151,7 +158,7 @@ func TestStrangersGetNothing(t *testing.T) {
 				"Content-Security-Policy": policies[path == "/timeline.svg" && test.want == http.StatusOK], "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
 				"Cache-Control": "no-store", "X-Frame-Options": "DENY", "Access-Control-Allow-Origin": "", "Set-Cookie": "",
 			} {
-				if value := got.Header.Get(header); value != want {
+				if value := got.header.Get(header); value != want {
 					t.Errorf("%s: %s: the header %s is %q, want %q", name, path, header, value, want)
 				}
 			}
