@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -245,13 +246,10 @@ func (tr *trial) awaitConverged(foos ...string) {
 		if err != nil {
 			return err
 		}
-		right := map[string]bool{}
 		for i := range now.foos {
-			right[now.foos[i].Name] = now.checkFoo(tr, &now.foos[i]) == nil
-		}
-		for _, foo := range foos {
-			if !right[foo] {
-				return fmt.Errorf("Foo %s has not", foo)
+			foo := &now.foos[i]
+			if slices.Contains(foos, foo.Name) && now.checkFoo(tr, foo) != nil {
+				return fmt.Errorf("Foo %s has not", foo.Name)
 			}
 		}
 		return nil

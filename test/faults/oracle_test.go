@@ -85,12 +85,9 @@ type snapshot struct {
 }
 
 func (tr *trial) takeSnapshot(ctx context.Context) (*snapshot, error) {
-	foos, err := tr.foos().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
+	foos, foosErr := tr.foos().List(ctx, metav1.ListOptions{})
 	deployments, err := tr.deployments().List(ctx, metav1.ListOptions{})
-	if err != nil {
+	if err = errors.Join(foosErr, err); err != nil {
 		return nil, err
 	}
 	return &snapshot{foos.Items, deployments.Items}, nil

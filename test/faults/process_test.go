@@ -90,16 +90,6 @@ func (p *program) close() {
 	p.kill()
 }
 
-// exitCode waits until the program ends by itself and returns its exit code, or -1 if it
-// does not end in time.
-func (p *program) exitCode() int {
-	process := p.current()
-	if !process.Wait(stopTime) {
-		return -1
-	}
-	return process.State().ExitCode()
-}
-
 // subject is a controller under test: any program that takes -kubeconfig.
 type subject struct {
 	name string

@@ -153,9 +153,13 @@ func (tr *trial) mustRun(r *replica) {
 	}
 }
 
-// mustExit fails unless a controller ends by itself with an exit code.
+// mustExit fails unless a controller ends by itself, in time, with an exit code.
 func (tr *trial) mustExit(r *replica, when string, want int) {
-	if code := r.exitCode(); code != want {
+	process := r.current()
+	if !process.Wait(stopTime) {
+		tr.failf("%s it did not exit within %v", when, stopTime)
+	}
+	if code := process.State().ExitCode(); code != want {
 		tr.failf("%s it exited with code %d", when, code)
 	}
 }

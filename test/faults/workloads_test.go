@@ -29,48 +29,40 @@ const (
 // rows are the rows of the matrix, in the order of docs/faults.md.
 func rows() []*scenario {
 	var all []*scenario
-	for _, w := range workloads() {
-		all = append(all, &scenario{row: w.row, title: "no fault: " + w.title, workload: w, oursOnly: w.oursOnly, why: w.why})
-	}
-	for _, letter := range [][]scenario{rowsA, rowsB, rowsC, rowsD, rowsD9, rowsE, rowsF, rowsG, rowsG7, rowsAtRest} {
+	for _, letter := range [][]scenario{
+		rowsWithoutFault, rowsA, rowsB, rowsC, rowsD, rowsD9, rowsE, rowsF, rowsG, rowsG7, rowsAtRest,
+	} {
 		for _, sc := range letter {
+			sc.results = map[*subject]result{}
 			all = append(all, &sc)
 		}
-	}
-	for _, sc := range all {
-		sc.results = map[*subject]result{}
 	}
 	return all
 }
 
 // workload is something that a user does and that makes a controller write.
 type workload struct {
-	name string
-	// row and title are shown in the matrix.
-	row, title string
-	arrange    func(tr *trial)
-	act        func(tr *trial)
-	// oursOnly says why the workload can be run with our controller only.
-	oursOnly string
-	// why explains why upstream's controller fails the workload.
-	why string
+	name    string
+	arrange func(tr *trial)
+	act     func(tr *trial)
 }
 
-func workloads() []*workload {
-	return []*workload{{
-		name: "recreate", row: "B3", title: "a Foo is deleted and created again",
+var rowsWithoutFault = []scenario{
+	{row: "B3", title: "no fault: a Foo is deleted and created again", workload: &workload{
+		name:    "recreate",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 1) },
 		act: func(tr *trial) {
 			tr.deleteFoo("a", metav1.DeletePropagationBackground)
 			tr.createFoo("a", "a", 2)
 		},
-	}, {
-		name: "rename", row: "C1", title: "a Foo asks for a Deployment of another name",
-		why:     "it reads only the Deployment of the current name",
+	}},
+	{row: "C1", title: "no fault: a Foo asks for a Deployment of another name", workload: &workload{
+		name:    "rename",
 		arrange: func(tr *trial) { tr.createFoo("a", "one", 1) },
 		act:     func(tr *trial) { tr.renameDeployment("a", "two") },
-	}, {
-		name: "adopt", row: "C5", title: "a Deployment is handed over to a Foo", oursOnly: noAdoption,
+	}, why: "it reads only the Deployment of the current name"},
+	{row: "C5", title: "no fault: a Deployment is handed over to a Foo", oursOnly: noAdoption, workload: &workload{
+		name: "adopt",
 		arrange: func(tr *trial) {
 			tr.createDeployment("orphan")
 			tr.createFoo("a", "orphan", 2)
@@ -78,30 +70,35 @@ func workloads() []*workload {
 		act: func(tr *trial) {
 			tr.patchDeployment("orphan", `{"metadata":{"annotations":{"samplecontroller.k8s.io/adopt-by":"a"}}}`)
 		},
-	}, {
-		name: "takeover", row: "C7", title: "two Foos ask for one Deployment, and the first is deleted",
+	}},
+	{row: "C7", title: "no fault: two Foos ask for one Deployment, and the first is deleted", workload: &workload{
+		name: "takeover",
 		arrange: func(tr *trial) {
 			tr.settledFoo("first", "shared", 1)
 			tr.createFoo("second", "shared", 2)
 		},
 		act: func(tr *trial) { tr.deleteFoo("first", metav1.DeletePropagationBackground) },
-	}, {
-		name: "deleted", row: "C8", title: "somebody deletes the Deployment",
+	}},
+	{row: "C8", title: "no fault: somebody deletes the Deployment", workload: &workload{
+		name:    "deleted",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 2) },
 		act:     func(tr *trial) { tr.deleteDeployment("a") },
-	}, {
-		name: "drift", row: "C14", title: "somebody scales the Deployment",
+	}},
+	{row: "C14", title: "no fault: somebody scales the Deployment", workload: &workload{
+		name:    "drift",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 2) },
 		act:     func(tr *trial) { tr.scaleDeployment("a", 5) },
-	}, {
-		name: "create", row: "C15", title: "a Foo is created",
+	}},
+	{row: "C15", title: "no fault: a Foo is created", workload: &workload{
+		name:    "create",
 		arrange: func(*trial) {},
 		act:     func(tr *trial) { tr.createFoo("a", "a", 2) },
-	}, {
-		name: "scale", row: "C15", title: "a Foo is scaled",
+	}},
+	{row: "C15", title: "no fault: a Foo is scaled", workload: &workload{
+		name:    "scale",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 1) },
 		act:     func(tr *trial) { tr.scaleFoo("a", 3) },
-	}}
+	}},
 }
 
 // prepare starts a controller, and makes it ready for the act.
@@ -134,7 +131,8 @@ func always(name string, fault proxy.Fault) breakage {
 // eachWrite makes a case of each write of each workload with each breakage.
 func eachWrite(breakages ...breakage) []trialCase {
 	var cases []trialCase
-	for _, w := range workloads() {
+	for _, row := range rowsWithoutFault {
+		w := row.workload
 		for write := 1; write <= manyWrites; write++ {
 			for _, b := range breakages {
 				cases = append(cases, trialCase{
@@ -159,7 +157,8 @@ func eachWrite(breakages ...breakage) []trialCase {
 // eachWorkload makes a case of each workload.
 func eachWorkload(run func(tr *trial, w *workload)) []trialCase {
 	var cases []trialCase
-	for _, w := range workloads() {
+	for _, row := range rowsWithoutFault {
+		w := row.workload
 		cases = append(cases, trialCase{name: w.name, run: func(tr *trial) { run(tr, w) }, needs: w.name})
 	}
 	return cases
