@@ -86,8 +86,8 @@ type snapshot struct {
 
 func (tr *trial) takeSnapshot(ctx context.Context) (*snapshot, error) {
 	foos, foosErr := tr.foos().List(ctx, metav1.ListOptions{})
-	deployments, err := tr.deployments().List(ctx, metav1.ListOptions{})
-	if err = errors.Join(foosErr, err); err != nil {
+	deployments, deploymentsErr := tr.deployments().List(ctx, metav1.ListOptions{})
+	if err := errors.Join(foosErr, deploymentsErr); err != nil {
 		return nil, err
 	}
 	return &snapshot{foos.Items, deployments.Items}, nil

@@ -171,7 +171,11 @@ func TestConfinedToOneNamespace(t *testing.T) {
 // watched opens a watch, and returns a function that returns the name in its next event.
 func watched(t *testing.T, p *Proxy, client *http.Client) func() string {
 	t.Helper()
-	response, err := client.Get(p.URL + deployments + "?watch=true")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments+"?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

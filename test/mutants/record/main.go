@@ -52,18 +52,11 @@ func record(ctx context.Context, chosen string, suites []string, file string) (e
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	results, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	results, known, err := open(file)
 	if err != nil {
 		return err
 	}
 	defer results.Close()
-	known, err := csv.NewReader(results).ReadAll()
-	if err != nil {
-		return err
-	}
 	tree, remove, err := worktree(ctx)
 	if err != nil {
 		return err
@@ -92,6 +85,18 @@ func record(ctx context.Context, chosen string, suites []string, file string) (e
 		}
 	}
 	return err
+}
+
+// open opens a file of results, and returns the rows that it has.
+func open(file string) (results *os.File, known [][]string, err error) {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return nil, nil, err
+	}
+	results, err = os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+	if err == nil {
+		known, err = csv.NewReader(results).ReadAll()
+	}
+	return results, known, err
 }
 
 // worktree makes a git worktree of HEAD, and returns its folder.
