@@ -59,6 +59,8 @@ type account struct {
 	namespace, name string
 	kubeconfig      string
 	config          *rest.Config
+	// granted are its permissions, if a test has created it.
+	granted []grant
 }
 
 // user returns the user name of an account.
@@ -188,18 +190,17 @@ func (ns *namespace) install(ctx context.Context, objects manifests, watched str
 	if err != nil {
 		return nil, err
 	}
-	granted, err := grantsOf(objects)
-	if err != nil {
+	if a.granted, err = grantsOf(objects); err != nil {
 		return nil, err
 	}
-	for _, grant := range granted {
+	for _, grant := range a.granted {
 		if err := awaitAllowed(ctx, ns.in.kube, a.user(), grant); err != nil {
 			return nil, err
 		}
 	}
 	for _, object := range objects {
 		if object.GetKind() == policyBinding {
-			return a, a.awaitPolicies(ctx, a.namespace)
+			return a, a.awaitPolicies(ctx, watched)
 		}
 	}
 	return a, nil

@@ -74,9 +74,10 @@ var shippedUser = (&account{namespace: shippedNamespace, name: shippedName}).use
 // everywhere says whether the controller may list Foos of all namespaces.
 func (c *testCluster) checkInstallation(t *testing.T, folder string, everywhere bool) {
 	t.Helper()
-	// The dry run needs the namespace, with its Pod Security profile.
+	// The dry run needs the namespace, with its Pod Security profile. A server-side apply requires
+	// each field to be valid as written.
 	c.kubectl(t, "apply", "-f="+deployFolder+"/permissions/namespace.yaml")
-	c.kubectl(t, "apply", "-k="+folder, "--dry-run=server")
+	c.kubectl(t, "apply", "-k="+folder, "--dry-run=server", "--server-side", "--force-conflicts")
 	installed := c.kubectl(t, "get", "deployments", inShippedNamespace, "-o=name", "--ignore-not-found")
 	if installed != "" {
 		t.Fatalf("After a dry run there is %s", installed)
@@ -226,16 +227,13 @@ func writeOverlay(t *testing.T, base, text string) string {
 }
 
 // TestTheInstallFileEqualsTheFolder checks that the file of make install-yaml is the
-// rendered folder with the image set, and that an API server accepts it by server-side
-// apply, which requires each field to be valid as written. The image is the documents'
-// example, with a digest after the tag.
+// rendered folder with the image set, which is the documents' example, with a digest after the tag.
 func TestTheInstallFileEqualsTheFolder(t *testing.T) {
 	t.Parallel()
 	const (
 		image  = "registry.example.com:5000/team/sample-controller"
 		digest = "sha256:4b8ffe8c5cd8b2ed94e1d5bd1f2ec0dbf3a5cbe1b3f6dd4f7f4b2c7e2f0e2a11"
 	)
-	own := newBareCluster(t)
 	file := filepath.Join(t.TempDir(), "install.yaml")
 	script, err := filepath.Abs(moduleRoot + "/hack/install-yaml.sh")
 	footest.Must(t, err)
@@ -246,15 +244,10 @@ func TestTheInstallFileEqualsTheFolder(t *testing.T) {
 	footest.Must(t, err)
 	setsImage := fmt.Sprintf("images: [{name: sample-controller, newName: '%s', newTag: v1, digest: '%s'}]\n",
 		image, digest)
-	rendered := own.kubectl(t, "kustomize", writeOverlay(t, deployFolder, setsImage))
+	rendered := cluster.kubectl(t, "kustomize", writeOverlay(t, deployFolder, setsImage))
 	footest.ExpectEqual(t, "the file", rendered, strings.TrimSpace(string(inFile)))
-	own.kubectl(t, "apply", "--server-side", "-f="+file)
-	own.kubectl(t, "apply", "--server-side", "-f="+file)
-	own.kubectl(t, "get", "-f="+file)
-	installed := own.kubectl(t, "get", "deployment", shippedName, inShippedNamespace,
-		"-o=jsonpath={.spec.template.spec.containers[0].image}")
-	if want := image + ":v1@" + digest; installed != want {
-		t.Errorf("The image is %s, want %s", installed, want)
+	if want := "image: " + image + ":v1@" + digest; !strings.Contains(rendered, want) {
+		t.Errorf("There is no %s in\n%s", want, rendered)
 	}
 }
 

@@ -139,7 +139,7 @@ func (i *installation) start(t *testing.T) *process {
 }
 
 // TestTwoInstallationsInOneNamespace stops one of two, drains a node of both, and upgrades one
-// to another image and back. The other one works all the time, no write is refused, and the
+// to another image. The other one works all the time, no write is refused, and the
 // drain ends.
 func TestTwoInstallationsInOneNamespace(t *testing.T) {
 	t.Parallel()
@@ -169,14 +169,8 @@ func TestTwoInstallationsInOneNamespace(t *testing.T) {
 	a.apply(t, setsImage(mirror)+allowsEarlier("nginx:latest"))
 	a.foos.createReadyFoo(t, newFoo("during-the-upgrade", 1))
 	ofA.stop(t)
-	ofA = a.start(t)
-	a.foos.awaitImage(t, "first", mirror)
-
-	a.apply(t, setsImage("nginx:latest")+allowsEarlier(mirror))
-	a.foos.createReadyFoo(t, newFoo("during-the-rollback", 1))
-	ofA.stop(t)
 	a.start(t)
-	a.foos.awaitImage(t, "during-the-rollback", "nginx:latest")
+	a.foos.awaitImage(t, "first", mirror)
 	for _, i := range []*installation{a, b} {
 		i.foos.primary().awaitReady(t, "first")
 		warnings := "--field-selector=involvedObject.kind=Foo,type=Warning"

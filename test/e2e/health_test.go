@@ -132,12 +132,12 @@ func TestAControllerThatStopsIsNotReady(t *testing.T) {
 	ns := newNamespace(t)
 	arrived, opened := make(chan struct{}), make(chan struct{})
 	arrive, open := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(opened) })
-	kubeconfig := behindProxy(t, func(r *http.Request) {
+	kubeconfig := behindProxy(t, cluster.account, func(r *http.Request) {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+footest.Primary.Resource.Resource) {
 			arrive()
 			<-opened
 		}
-	})
+	}, nil)
 	t.Cleanup(open) // before the proxy closes
 	p := startController(t, "-kubeconfig="+kubeconfig, "-namespace="+ns.name, "-health-probe-bind-address="+anyPort)
 	ns.primary().createOwner(t, newFoo("slow", 1))
@@ -152,21 +152,23 @@ func TestAControllerThatStopsIsNotReady(t *testing.T) {
 }
 
 // behindProxy returns a kubeconfig that leads to the API server through a proxy, which
-// calls a function with each request, and sends the request as the run's account.
-func behindProxy(t *testing.T, see func(*http.Request)) (kubeconfig string) {
+// calls a function with each request and, if it is not nil, with each response, and sends the
+// requests as an account.
+func behindProxy(t *testing.T, as *account, see func(*http.Request), seeResponse func(*http.Response) error) (kubeconfig string) {
 	t.Helper()
-	transport, err := rest.TransportFor(cluster.account.config)
+	transport, err := rest.TransportFor(as.config)
 	footest.Must(t, err)
-	target, err := url.Parse(cluster.account.config.Host)
+	target, err := url.Parse(as.config.Host)
 	footest.Must(t, err)
 	server := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			see(r.Out)
 			r.SetURL(target)
 		},
-		Transport:     transport,
-		FlushInterval: -1, // watches
-		ErrorHandler:  func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+		Transport:      transport,
+		FlushInterval:  -1, // watches
+		ModifyResponse: seeResponse,
+		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	})
 	t.Cleanup(server.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")

@@ -40,10 +40,9 @@ func TestEachKindOfChildren(t *testing.T) {
 			t.Parallel()
 			children := kindIn{ns, kind}
 			for sentence, check := range map[string]func(*testing.T){
-				"drift is undone, and what belongs to others stays":          children.checkDrift,
-				"a deleted child is created again, and goes with its owner":  children.checkDeleted,
-				"the child of somebody else stays as it is, and is reported": children.checkForeign,
-				"a child that is handed over is adopted":                     children.checkHandedOver,
+				"drift is undone, and what belongs to others stays":                                     children.checkDrift,
+				"a deleted child is created again, and goes with its owner":                             children.checkDeleted,
+				"the child of somebody else stays as it is, is reported, and is adopted if handed over": children.checkForeign,
 			} {
 				t.Run(sentence, func(t *testing.T) {
 					t.Parallel()
@@ -315,7 +314,7 @@ func (k kindIn) checkDeleted(t *testing.T) {
 func (k kindIn) checkForeign(t *testing.T) {
 	foo := k.asking("taken")
 	foreign := k.createForeign(t, foo)
-	k.createOwner(t, foo)
+	foo = k.createOwner(t, foo)
 	await(t, "the conflict is reported", k.owners(), foo.GetName(), func(foo footest.Object) error {
 		return hasReady(foo, metav1.ConditionFalse, k.Kind.Kind+"Conflict")
 	})
@@ -330,15 +329,8 @@ func (k kindIn) checkForeign(t *testing.T) {
 	if now := expect(edited); now.GetOwnerReferences() != nil {
 		t.Errorf("Its owners are %v", now.GetOwnerReferences())
 	}
-}
-
-func (k kindIn) checkHandedOver(t *testing.T) {
-	foo := k.asking("adopts")
-	foreign := k.createForeign(t, foo)
-	foo = k.createOwner(t, foo)
 	k.handOver(t, foo)
-	adopted := k.awaitChild(t, "it is adopted", foo, k.isAsAsked(foo))
-	if adopted.GetUID() != foreign.GetUID() {
+	if k.awaitChild(t, "it is adopted", foo, k.isAsAsked(foo)).GetUID() != foreign.GetUID() {
 		t.Error("It was replaced, not adopted")
 	}
 }

@@ -69,13 +69,13 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	ns := newNamespace(t)
 	k := ns.primary()
 	// Upstream's controller can't be restricted to a namespace, and must not write in others.
-	kubeconfig := behindProxy(t, func(r *http.Request) {
+	kubeconfig := behindProxy(t, cluster.account, func(r *http.Request) {
 		for _, resource := range []string{"deployments", "foos"} {
 			if group, found := strings.CutSuffix(r.URL.Path, "/"+resource); found && !strings.Contains(group, "/namespaces/") {
 				r.URL.Path = group + "/namespaces/" + ns.name + "/" + resource
 			}
 		}
-	})
+	}, nil)
 	upstream := startProcess(t, exec.CommandContext(cluster.ctx, program, "-kubeconfig="+kubeconfig))
 	foo := k.createOwner(t, newFoo("foo", 2))
 	k.awaitSettled(t, foo)

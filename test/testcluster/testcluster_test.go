@@ -79,19 +79,3 @@ func TestAwaitReturnsTheLastError(t *testing.T) {
 		}
 	})
 }
-
-func TestAwaitAnswerRepeatsTheRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		refusal := errors.New("refused")
-		answers := []error{nil, nil, refusal}
-		request := func(context.Context) error {
-			answer := answers[0]
-			answers = answers[1:]
-			return answer
-		}
-		refused := func(err error) bool { return errors.Is(err, refusal) }
-		if err := AwaitAnswer(t.Context(), time.Minute, "it is refused", request, refused); err != nil || len(answers) > 0 {
-			t.Errorf("%v, and %d answers are left", err, len(answers))
-		}
-	})
-}
