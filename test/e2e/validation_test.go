@@ -54,16 +54,17 @@ func TestTheAPIServerRefusesABadFooAndSaysWhy(t *testing.T) {
 		above  = "in body should be less than or equal to 10"
 		noName = "must be no more than 63 characters: it becomes the value of a Pod label"
 	)
-	try := func(foo *unstructured.Unstructured, field, message string) {
+	try := func(t *testing.T, foo *unstructured.Unstructured, field, message string) {
+		t.Helper()
 		_, err := ns.rawFoos().Create(t.Context(), foo, metav1.CreateOptions{DryRun: dryRun})
 		expectAnswer(t, err, field, message)
 	}
-	try(rawFoo(strings.Repeat("a", 64), "replicas", int64(1)), "metadata.name", noName)
+	try(t, rawFoo(strings.Repeat("a", 64), "replicas", int64(1)), "metadata.name", noName)
 	without := rawFoo("bad", "replicas", int64(1))
 	delete(without.Object["spec"].(map[string]any), "deploymentName")
-	try(without, "spec.deploymentName", required)
+	try(t, without, "spec.deploymentName", required)
 	delete(without.Object, "spec")
-	try(without, "spec", required)
+	try(t, without, "spec", required)
 	for _, test := range []struct {
 		field   string
 		value   any
@@ -83,7 +84,7 @@ func TestTheAPIServerRefusesABadFooAndSaysWhy(t *testing.T) {
 		{"replicas", 1.5, "Checked value must be of type integer with format int32 in spec.replicas"},
 	} {
 		t.Run(fmt.Sprintf("%s %.10v", test.field, test.value), func(t *testing.T) {
-			try(rawFoo("bad", test.field, test.value), "spec."+test.field, test.message)
+			try(t, rawFoo("bad", test.field, test.value), "spec."+test.field, test.message)
 		})
 	}
 }
