@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -47,7 +46,7 @@ func runAll(ctx context.Context, f flags, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	documents, err := chooseDocuments(root, f.only)
+	documents, err := chooseDocuments(ctx, root, f.only)
 	if err != nil {
 		return err
 	}
@@ -70,8 +69,8 @@ func runAll(ctx context.Context, f flags, out io.Writer) error {
 }
 
 // chooseDocuments returns all documents of the tree, or those named in only.
-func chooseDocuments(root, only string) ([]string, error) {
-	all, err := findDocuments(root)
+func chooseDocuments(ctx context.Context, root, only string) ([]string, error) {
+	all, err := findDocuments(ctx, root)
 	if err != nil || only == "" {
 		return all, err
 	}
@@ -86,25 +85,13 @@ func chooseDocuments(root, only string) ([]string, error) {
 	return chosen, nil
 }
 
-// notSources are the folders that git ignores, and git's own.
-var notSources = []string{".git", "bin", "_output"}
-
-// findDocuments returns every Markdown file of the tree, except those in testdata and in
-// the folders of build output.
-func findDocuments(root string) ([]string, error) {
-	var found []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (slices.Contains(notSources, entry.Name()) || entry.Name() == "testdata"):
-			return filepath.SkipDir
-		case entry.IsDir() || filepath.Ext(path) != ".md":
-			return nil
-		}
-		name, err := filepath.Rel(root, path)
-		found = append(found, filepath.ToSlash(name))
-		return err
+// findDocuments returns every Markdown file of the tree that git does not ignore, except those
+// in testdata.
+func findDocuments(ctx context.Context, root string) ([]string, error) {
+	files, err := output(ctx, root, "git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.md", ":!*testdata/*")
+	found := slices.DeleteFunc(strings.Fields(files), func(name string) bool {
+		_, err := os.Stat(filepath.Join(root, name))
+		return err != nil // deleted, but not yet in the index
 	})
 	return found, err
 }

@@ -287,7 +287,7 @@ func TestDocumentsInACopyOfATree(t *testing.T) {
 const moduleRoot = "../.."
 
 func TestDocumentsOfTheTree(t *testing.T) {
-	documents, err := findDocuments(moduleRoot)
+	documents, err := findDocuments(t.Context(), moduleRoot)
 	if err != nil {
 		t.Fatal(err)
 	}

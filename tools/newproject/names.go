@@ -6,6 +6,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -66,14 +67,11 @@ func (n names) shortest() string {
 func (n names) modelPackage() string {
 	host, path, _ := strings.Cut(n.Module, "/")
 	labels := strings.Split(host, ".")
-	reversed := make([]string, 0, len(labels))
-	for i := range labels {
-		reversed = append(reversed, labels[len(labels)-1-i])
-	}
+	slices.Reverse(labels)
 	if path != "" {
-		reversed = append(reversed, strings.Split(path, "/")...)
+		labels = append(labels, strings.Split(path, "/")...)
 	}
-	return strings.ReplaceAll(strings.Join(reversed, "."), "~", "-")
+	return strings.ReplaceAll(strings.Join(labels, "."), "~", "-")
 }
 
 // modMajor matches a module's path with a major version.
