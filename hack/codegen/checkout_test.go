@@ -37,11 +37,6 @@ func newCheckout(t *testing.T) *checkout {
 	return c
 }
 
-// with returns the checkout for use in a subtest.
-func (c *checkout) with(t *testing.T) *checkout {
-	return &checkout{T: t, home: c.home, dir: c.dir}
-}
-
 // bash runs a command in the checkout, and returns what it prints.
 func (c *checkout) bash(script string, arguments ...string) string {
 	c.Helper()

@@ -32,53 +32,47 @@ func TestVerifyThenUpdate(t *testing.T) {
 	c.bash(`grep -v "^// +kubebuilder:printcolumn:" "$1" >changed && mv changed "$1"`, betaFile)
 	c.write(api+"bar.go", strings.ReplaceAll(kind, "'", "`"))
 
-	t.Run("verify reports each difference and touches nothing", func(t *testing.T) {
-		c := c.with(t)
-		c.remember()
-		out, code := c.run("hack/verify-codegen.sh")
-		if code != 1 {
-			t.Errorf("exit code %d, want 1", code)
-		}
-		c.wantLines(out,
-			"+              mood:",                                            // the new field, in the CRD
-			"+\tif in.Mood != nil {",                                          // and in deepcopy
-			"-package v1alpha1 // edited by hand",                             // changed
-			"+// FooLister helps list Foos.",                                  // missing
-			"--- tree/pkg/generated/listers/samplecontroller/v1/left_over.go", // untracked
-			"--- tree/"+api+"zz_generated.left_over.go",
-			"--- tree/artifacts/crd/samplecontroller.k8s.io_leftovers.yaml",
-			"+  - name: v1beta1", // the new version
-			"+++ generated/"+clientDir+"v1beta1/fake/fake_foo.go",
-			"+- samplecontroller.k8s.io_bars.yaml", // the new kind
-			"+    kind: Bar",
-			"+type BarInterface interface {",
-			"+type BarLister interface {",
-			"+type BarInformer interface {",
-			"+func Bar(name, namespace string) *BarApplyConfiguration {",
-			"+++ generated/"+clientDir+"v1alpha1/fake/fake_bar.go",
-		)
-		if !strings.Contains(out, `WithResource("bars")`) || !strings.Contains(out, `.BarList"`) {
-			t.Error("the new kind is not in the generic informer, or not in the OpenAPI schema")
-		}
-		c.wantSame()
-	})
+	// Verify reports each difference, and touches nothing.
+	c.remember()
+	out, code := c.run("hack/verify-codegen.sh")
+	if code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	c.wantLines(out,
+		"+              mood:",                                            // the new field, in the CRD
+		"+\tif in.Mood != nil {",                                          // and in deepcopy
+		"-package v1alpha1 // edited by hand",                             // changed
+		"+// FooLister helps list Foos.",                                  // missing
+		"--- tree/pkg/generated/listers/samplecontroller/v1/left_over.go", // untracked
+		"--- tree/"+api+"zz_generated.left_over.go",
+		"--- tree/artifacts/crd/samplecontroller.k8s.io_leftovers.yaml",
+		"+  - name: v1beta1", // the new version
+		"+++ generated/"+clientDir+"v1beta1/fake/fake_foo.go",
+		"+- samplecontroller.k8s.io_bars.yaml", // the new kind
+		"+    kind: Bar",
+		"+type BarInterface interface {",
+		"+type BarLister interface {",
+		"+type BarInformer interface {",
+		"+func Bar(name, namespace string) *BarApplyConfiguration {",
+		"+++ generated/"+clientDir+"v1alpha1/fake/fake_bar.go",
+	)
+	if !strings.Contains(out, `WithResource("bars")`) || !strings.Contains(out, `.BarList"`) {
+		t.Error("the new kind is not in the generic informer, or not in the OpenAPI schema")
+	}
+	c.wantSame()
 
-	t.Run("update fixes each difference, and changes nothing that is not generated", func(t *testing.T) {
-		c := c.with(t)
-		if out, code := c.run("hack/update-codegen.sh"); code != 0 {
-			t.Fatalf("exit code %d, want 0:\n%s", code, out)
-		}
-		c.wantSame(":!pkg/generated", ":!*/zz_generated.*", ":!artifacts/crd")
-	})
+	// Update fixes each difference, and changes nothing that is not generated.
+	if out, code := c.run("hack/update-codegen.sh"); code != 0 {
+		t.Fatalf("exit code %d, want 0:\n%s", code, out)
+	}
+	c.wantSame(":!pkg/generated", ":!*/zz_generated.*", ":!artifacts/crd")
 
-	t.Run("verify then passes and touches nothing", func(t *testing.T) {
-		c := c.with(t)
-		c.remember()
-		if out, code := c.run("hack/verify-codegen.sh"); code != 0 {
-			t.Errorf("exit code %d, want 0:\n%s", code, out)
-		}
-		c.wantSame()
-	})
+	// Verify then passes, and touches nothing.
+	c.remember()
+	if out, code := c.run("hack/verify-codegen.sh"); code != 0 {
+		t.Errorf("exit code %d, want 0:\n%s", code, out)
+	}
+	c.wantSame()
 }
 
 // TestUpdateFailsLoudly breaks one input of update at a time. update must say what is
