@@ -9,7 +9,7 @@
 //
 // Read model.go (a state), steps.go and take.go (what can happen, and what it leads to),
 // subject.go (how the controller is put into a state), fingerprint.go (when two states are
-// the same), search.go and rest.go (the search, and the states of rest), and properties.go
+// the same), search.go (the search), and properties.go
 // (what must be true). worlds.go has what is explored. walk.go, replay.go and conformance.go
 // compare the API server of this model with a real one.
 package explore

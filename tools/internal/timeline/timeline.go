@@ -4,7 +4,7 @@
 // which write it followed, as text and as a picture.
 //
 // A Log collects writes. Log.Of finds the owner of each object (owners.go), chooses the
-// writes to Foos and to what they own, finds the cause of each (causes.go), and puts each act
+// writes to Foos and to what they own, finds the cause of each (owners.go), and puts each act
 // of a person with all that followed from it into a panel. picture.go and timeline.tmpl show
 // the panels.
 package timeline

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What users do, and others who write.
-
+// Package model has what the simulation and the exploration have in common: requests, what
+// users ask for, and what the control plane does.
 package model
 
 import (
@@ -11,11 +11,155 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/oracle"
 )
+
+// Request is a request about one object.
+type Request struct {
+	// Verb is get, create, update or delete. Subresource may be status, for an update.
+	Verb, Subresource string
+	Kind              *footest.Kind
+	Name              string
+	// Sent is the object to create or update, or the options of a delete.
+	Sent runtime.Object
+}
+
+// Action returns the verb, with the subresource, as in update-status.
+func (r Request) Action() string {
+	if r.Subresource != "" {
+		return r.Verb + "-" + r.Subresource
+	}
+	return r.Verb
+}
+
+// String describes the request.
+func (r Request) String() string { return fmt.Sprintf("%s %s %s", r.Action(), r.Kind, r.Name) }
+
+// Write returns what a request that is not a get does to the object, which is nil if there is
+// none. Who stores the change sets its resourceVersion, and the UID of a new object.
+func (r Request) Write(stored footest.Object, now metav1.Time) (footest.Change, error) {
+	switch r.Verb {
+	case "create":
+		change, err := r.Kind.Create(stored, r.Object())
+		if err == nil {
+			change.Object.SetNamespace(footest.Namespace)
+		}
+		return change, err
+	case "update":
+		return r.Kind.Update(stored, r.Object(), r.Subresource)
+	case "delete":
+		return r.Kind.Delete(stored, r.Name, r.DeleteOptions(), now)
+	default:
+		panic("no API server in memory has the verb " + r.Verb)
+	}
+}
+
+// Object returns the object that a create or an update sends.
+func (r Request) Object() footest.Object {
+	return r.Sent.(footest.Object) //nolint:forcetypeassert // each object of the tests has metadata
+}
+
+// DeleteOptions returns the options of a delete.
+func (r Request) DeleteOptions() metav1.DeleteOptions {
+	if options, ok := r.Sent.(*metav1.DeleteOptions); ok {
+		return *options
+	}
+	return metav1.DeleteOptions{}
+}
+
+// Denial returns the answer of an API server whose webhook denies a request with a code of its own: it
+// has no reason.
+func Denial(code int32) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code,
+		Message: fmt.Sprintf(`admission webhook "names.example.com" denied the request: %d`, code),
+	}}
+}
+
+func copyOf(object footest.Object) footest.Object {
+	return object.DeepCopyObject().(footest.Object) //nolint:forcetypeassert // as the original
+}
+
+// Duty is a kind of write that the control plane has to make.
+type Duty uint8
+
+const (
+	// Collect is the deletion of a child whose owner is gone or in foreground deletion.
+	Collect Duty = iota
+	// Orphan removes the owner from a child.
+	Orphan
+	// Finish removes the finalizer of an owner without children.
+	Finish
+	// Advance is a write of a child's status by its own controller.
+	Advance
+)
+
+// String says what is done.
+func (d Duty) String() string {
+	return [...]string{Collect: "deletes", Orphan: "orphans", Finish: "lets go of", Advance: "reports the status of"}[d]
+}
+
+// Duties calls yield with each object of a world about which the control plane has something to
+// do. It reads the objects and does not change them.
+func Duties(w oracle.World, yield func(Duty, footest.Object)) {
+	for _, object := range w.Objects {
+		if w.Owner.Is(object) {
+			isChild := func(child footest.Object) bool { return metav1.IsControlledBy(child, object) }
+			if isCollected(object) && !slices.ContainsFunc(w.Objects, isChild) {
+				yield(Finish, object)
+			}
+			continue
+		}
+		owner, isOwned := w.OwnerOf(object), metav1.GetControllerOf(object) != nil
+		switch isGoing := object.GetDeletionTimestamp() != nil; {
+		case isOwned && !isGoing && (owner == nil || isHeld(owner, metav1.FinalizerDeleteDependents)):
+			yield(Collect, object)
+		case owner != nil && isHeld(owner, metav1.FinalizerOrphanDependents):
+			yield(Orphan, object)
+		}
+		if footest.KindOf(object).Advance(copyOf(object)) {
+			yield(Advance, object)
+		}
+	}
+}
+
+// isCollected reports whether an owner stays in deletion until the garbage collector has seen to
+// its children.
+func isCollected(owner footest.Object) bool {
+	return isHeld(owner, metav1.FinalizerDeleteDependents) || isHeld(owner, metav1.FinalizerOrphanDependents)
+}
+
+func isHeld(object footest.Object, finalizer string) bool {
+	return object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), finalizer)
+}
+
+// Request returns the write that carries out a duty.
+func (d Duty) Request(object footest.Object) Request {
+	r := Request{Verb: "update", Kind: footest.KindOf(object), Name: object.GetName()}
+	changed := copyOf(object)
+	switch d {
+	case Collect:
+		r.Verb = "delete"
+		r.Sent = &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))}
+		return r
+	case Orphan:
+		changed.SetOwnerReferences(nil)
+	case Finish:
+		changed.SetFinalizers(slices.DeleteFunc(changed.GetFinalizers(), func(name string) bool {
+			return name == metav1.FinalizerDeleteDependents || name == metav1.FinalizerOrphanDependents
+		}))
+	case Advance:
+		r.Kind.Advance(changed)
+		r.Subresource = "status"
+	}
+	r.Sent = changed
+	return r
+}
 
 // finalizer is that of somebody else, who may keep an object from being deleted.
 const finalizer = "example.com/held"

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The rules: what is wrong with a controller's write of a child, with the world at rest, and with
+// the service of a Foo that was ready.
+
+package oracle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/test/footest"
+)
+
+// WrongWrite says what is wrong with a controller's write of an object by what there is, or "". stored is
+// the object before it, nil for a create, and next the object after it, nil for a delete. known returns
+// what the controller knows of a child of the same kind. That an update changes only what the controller
+// owns, DescribeTaken checks.
+func (w World) WrongWrite(stored, next footest.Object, known func(name string) footest.Object) string {
+	switch isOwner := w.Owner.Is(cmp.Or(next, stored)); {
+	case isOwner && (stored == nil || next == nil):
+		return "which belongs to users"
+	case isOwner:
+		return ""
+	case next == nil:
+		return w.wrongDelete(stored, known)
+	case stored == nil:
+		if ref := metav1.GetControllerOf(next); ref == nil || !w.Owner.IsOwned(ref) {
+			return "without a controller reference to a " + w.Owner.Kind.Kind
+		}
+		return ""
+	}
+	owner := w.OwnerOf(next)
+	switch wrong := wrongOwner(stored, next); {
+	case wrong != "":
+		return wrong
+	case owner == nil:
+		return "although no living owner controls it"
+	case footest.IsSuspended(owner):
+		return "although its owner is suspended"
+	}
+	return ""
+}
+
+// wrongOwner says what is wrong with the owner that an update leaves to a child, or "".
+func wrongOwner(before, after footest.Object) string {
+	was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(after)
+	switch {
+	case is == nil:
+		return "which leaves it without an owner"
+	case was == nil && before.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] != is.Name:
+		return "which adopts it, although nobody has handed it over to " + is.Name
+	case was != nil && was.UID != is.UID:
+		return "which takes it from " + was.Name
+	}
+	return ""
+}
+
+// wrongDelete says what is wrong with the deletion of a child, or "": it must be its owner's, and the owner
+// must ask for another one and have that.
+func (w World) wrongDelete(child footest.Object, known func(name string) footest.Object) string {
+	kind, owner := footest.KindOf(child), w.OwnerOf(child)
+	switch {
+	case owner == nil:
+		return "although no living owner controls it"
+	case footest.IsSuspended(owner):
+		return "although its owner is suspended"
+	case !kind.Wanted(owner):
+		return ""
+	}
+	name := kind.Name(owner)
+	if name == child.GetName() {
+		return fmt.Sprintf("although %s %s asks for it", w.Owner, owner.GetName())
+	}
+	successor := known(name)
+	if successor == nil || !metav1.IsControlledBy(successor, owner) {
+		return fmt.Sprintf("although %s %s is not seen to have %s", w.Owner, owner.GetName(), name)
+	}
+	if lacks := cmp.Or(kind.Differs(successor, owner), kind.Unready(successor)); kind.Serves(child) && lacks != "" {
+		return fmt.Sprintf("while it serves, although %s, as it was seen, %s", name, lacks)
+	}
+	return ""
+}
+
+// World is all that there is, at one time.
+type World struct {
+	Owner *footest.OwnerRow
+	// Objects are the owners and all objects of the kinds of their children.
+	Objects []footest.Object
+	// Refused is true if somebody refuses each write of a child.
+	Refused bool
+}
+
+// WrongAtRest says what is not right in a world that does not change any more: an owner that
+// is neither as its spec asks, nor says in its status why not, and a child of nobody.
+func (w World) WrongAtRest() []string {
+	var wrong []string
+	for _, object := range w.Objects {
+		if w.Owner.Is(object) {
+			if text := w.wrongWith(object); text != "" {
+				wrong = append(wrong, fmt.Sprintf("%s %s %s", w.Owner, object.GetName(), text))
+			}
+		} else if object.GetDeletionTimestamp() == nil && metav1.GetControllerOf(object) != nil && w.OwnerOf(object) == nil {
+			wrong = append(wrong, fmt.Sprintf("%s %s belongs to a deleted owner", footest.KindOf(object), object.GetName()))
+		}
+	}
+	return wrong
+}
+
+// OwnerOf returns the living owner that controls a child, or nil.
+func (w World) OwnerOf(child footest.Object) footest.Object {
+	for _, object := range w.Objects {
+		if w.Owner.Is(object) && metav1.IsControlledBy(child, object) {
+			return object
+		}
+	}
+	return nil
+}
+
+func (w World) wrongWith(foo footest.Object) string {
+	obstacle, misreported := "", ""
+	for _, kind := range w.Owner.Kinds {
+		if !kind.Wanted(foo) {
+			continue
+		}
+		reason, wrong := w.wrongChild(kind, foo)
+		if wrong != "" {
+			return wrong
+		}
+		obstacle = cmp.Or(obstacle, reason)
+		if child := kind.Find(w.Objects, kind.Name(foo)); child != nil && metav1.IsControlledBy(child, foo) {
+			misreported = cmp.Or(misreported, kind.Misreported(foo, child))
+		}
+		if obstacle != "" && kind.Blocks {
+			break
+		}
+	}
+	if obstacle != "" {
+		return wrongStatus(foo, metav1.ConditionFalse, obstacle)
+	}
+	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, "Available"), misreported)
+}
+
+func wrongStatus(foo footest.Object, status metav1.ConditionStatus, reason string) string {
+	switch ready := footest.ConditionOf(foo); {
+	case ready == nil:
+		return "has no condition Ready"
+	case ready.Status != status || ready.Reason != reason:
+		return fmt.Sprintf("has Ready=%s, %s (%s), want %s, %s", ready.Status, ready.Reason, ready.Message, status, reason)
+	case ready.ObservedGeneration != foo.GetGeneration() || footest.ObservedGenerationOf(foo) != foo.GetGeneration():
+		return fmt.Sprintf("has generation %d, but reports on %d", foo.GetGeneration(), footest.ObservedGenerationOf(foo))
+	case IsStalled(foo) != isFinal(reason):
+		return fmt.Sprintf("has Ready=%s, %s (%s), and Stalled is %t", ready.Status, ready.Reason, ready.Message, IsStalled(foo))
+	}
+	return ""
+}
+
+// IsStalled reports whether an owner says that nothing will happen without somebody else.
+func IsStalled(foo footest.Object) bool {
+	for _, condition := range footest.ConditionsOf(foo) {
+		if condition.Type == "Stalled" {
+			return condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == foo.GetGeneration()
+		}
+	}
+	return false
+}
+
+// isFinal reports whether a reason at rest is one that only somebody else can end.
+func isFinal(reason string) bool {
+	return strings.HasSuffix(reason, "Conflict") || strings.HasSuffix(reason, "Failed") || reason == "Suspended"
+}
+
+// wrongChild returns the reason that an owner's status must give for a child that is not as
+// asked, or what is wrong if there is no reason for it.
+func (w World) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong string) {
+	named, owned, serving := kind.Find(w.Objects, kind.Name(foo)), 0, 0
+	for _, child := range w.Objects {
+		if !kind.Is(child) || !metav1.IsControlledBy(child, foo) {
+			continue
+		}
+		owned++
+		if child != named && kind.Serves(child) {
+			serving++
+		}
+	}
+	isIts := named != nil && metav1.IsControlledBy(named, foo)
+	switch {
+	case named != nil && metav1.GetControllerOf(named) == nil && named.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] != foo.GetName(),
+		named != nil && metav1.GetControllerOf(named) != nil && !isIts:
+		return kind.Kind + "Conflict", ""
+	case named != nil && named.GetDeletionTimestamp() != nil:
+		return "Terminating", ""
+	case isIts && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && owned == 1+serving:
+		return "Progressing", ""
+	case isIts && kind.Differs(named, foo) == "" && owned == 1:
+		return "", ""
+	case footest.IsSuspended(foo):
+		return "Suspended", ""
+	case w.Refused:
+		return kind.Kind + "Failed", ""
+	case named == nil:
+		return "", fmt.Sprintf("has no %s %s", kind, kind.Name(foo))
+	case !isIts:
+		return "", fmt.Sprintf("has not adopted %s %s", kind, named.GetName())
+	case owned > 1:
+		return "", fmt.Sprintf("has %d %ss", owned, kind)
+	}
+	return "", fmt.Sprintf("has a %s that %s", kind, kind.Differs(named, foo))
+}
+
+// Interruptions waits until everything up to now is recorded, and returns a sentence for
+// each time, from when a Foo first reported Ready=True until its deletion, in which none of
+// the children that it controlled was in service.
+func (r *Recording) Interruptions(ctx context.Context, inService func(child footest.Object) bool) ([]string, error) {
+	if _, err := r.Lies(ctx); err != nil {
+		return nil, err
+	}
+	return r.history.interruptions(inService), nil
+}
+
+func (h *History) interruptions(inService func(child footest.Object) bool) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var sentences []string
+	for _, states := range h.objects {
+		if footest.IsOwner(states[0].object) {
+			sentences = append(sentences, h.interruptionsOf(states, inService)...)
+		}
+	}
+	return sentences
+}
+
+// span is the time from one version until another.
+type span struct {
+	from, until uint64
+	child       string
+}
+
+// interruptionsOf checks the states of a Foo. All must have one UID.
+func (h *History) interruptionsOf(states []state, inService func(footest.Object) bool) []string {
+	first := slices.IndexFunc(states, func(s state) bool { return ClaimsReady(s.object) })
+	if first < 0 {
+		return nil
+	}
+	foo, end := states[0].object, uint64(math.MaxUint64)
+	if last := states[len(states)-1]; last.deleted {
+		end = last.from
+	}
+	var sentences []string
+	served := span{until: states[first].from}
+	for _, next := range h.servedBy(foo, inService) {
+		if next.from > served.until && served.until < end {
+			sentences = append(sentences, fmt.Sprintf("Foo %s had nothing in service from version %d, when %q ended, until version %d",
+				cache.MetaObjectToName(foo), served.until, served.child, next.from))
+		}
+		if next.until > served.until {
+			served = next
+		}
+	}
+	if served.until < end {
+		sentences = append(sentences, fmt.Sprintf("Foo %s has nothing in service from version %d on", cache.MetaObjectToName(foo), served.until))
+	}
+	return sentences
+}
+
+// servedBy returns the times in which children that a Foo controlled were in service, by
+// their beginning.
+func (h *History) servedBy(foo footest.Object, inService func(footest.Object) bool) []span {
+	var spans []span
+	for key, states := range h.objects {
+		for i, s := range states {
+			if s.deleted || !metav1.IsControlledBy(s.object, foo) || !inService(s.object) {
+				continue
+			}
+			until := uint64(math.MaxUint64)
+			if i+1 < len(states) {
+				until = states[i+1].from
+			}
+			spans = append(spans, span{s.from, until, key.name.Name})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return spans
+}
