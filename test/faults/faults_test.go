@@ -237,7 +237,8 @@ func (sc *scenario) noteSkipped(s *subject, why string) {
 
 // varying matches the parts of an error that differ from run to run.
 var varying = regexp.MustCompile(
-	`waiting until the state is right and nothing is written: not within [0-9.a-z]+: |faults-[a-z0-9]+`)
+	`waiting at most [0-9.a-z]+ until the state is right and nothing is written: ` +
+		`context deadline exceeded: |faults-[a-z0-9]+`)
 
 // page is the data of the template.
 type page struct {
