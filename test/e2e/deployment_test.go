@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Deployments: the image that an overlay sets, and two installations that share a
-// namespace.
+// Deployments: the image that an overlay sets, two installations that share a namespace, their Pods from
+// the creation of a Foo to its deletion, and the limits of a namespace.
 
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,9 +15,14 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
+	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
@@ -177,5 +183,190 @@ func TestTwoInstallationsInOneNamespace(t *testing.T) {
 		if refusals := i.foos.kubectl(t, "get", "events", warnings, "--ignore-not-found"); refusals != "" {
 			t.Errorf("writes were refused:\n%s", refusals)
 		}
+	}
+}
+
+func TestAFoosDeploymentRunsItsPods(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.startController(t)
+	for sentence, check := range map[string]func(*testing.T, *namespace){
+		"a Foo that leaves replicas out gets one Pod":                      checkReplicasLeftOut,
+		"a Foo's Pods become ready, and go with it":                        checkPodsOfADeletedFoo,
+		"a Deployment created by hand is adopted with its own selector":    checkAdoptionByHand,
+		"an autoscaler's replicas stay, however often they change":         checkAutoscaled,
+		"what the API server refuses is told apart by the text it answers": checkRefusals,
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			check(t, ns)
+		})
+	}
+}
+
+// podsOf returns a Foo's Pods.
+func (ns *namespace) podsOf(t *testing.T, foo string) []corev1.Pod {
+	t.Helper()
+	selected := metav1.ListOptions{LabelSelector: "app=nginx,controller=" + foo}
+	pods, err := ns.in.kube.CoreV1().Pods(ns.name).List(t.Context(), selected)
+	footest.Must(t, err)
+	return pods.Items
+}
+
+func checkReplicasLeftOut(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("left-out", 0))
+	ns.awaitReplicas(t, "left-out", 1)
+	if pods := ns.podsOf(t, "left-out"); len(pods) != 1 {
+		t.Errorf("There are %d Pods, want 1", len(pods))
+	}
+}
+
+func checkPodsOfADeletedFoo(t *testing.T, ns *namespace) {
+	ns.createReadyFoo(t, newFoo("with-pods", 2))
+	ns.awaitReplicas(t, "with-pods", 2)
+	pods := ns.podsOf(t, "with-pods")
+	for i := range pods {
+		node, containers := pods[i].Spec.NodeName, pods[i].Spec.Containers
+		if node == "" || len(containers) != 1 || containers[0].Name != "nginx" || containers[0].Image != "nginx:latest" {
+			t.Errorf("On the node %q there are the containers %v, want one nginx", node, containers)
+		}
+	}
+	if len(pods) != 2 {
+		t.Errorf("There are %d Pods, want 2", len(pods))
+	}
+	ns.kubectl(t, "delete", "foo", "with-pods", "--cascade=background")
+	awaitGone(t, ns.deployments(), "with-pods")
+	awaitThat(t, "its ReplicaSet and Pods are gone", func(context.Context) error {
+		left := ns.kubectl(t, "get", "replicasets,pods", "--selector=controller=with-pods", "-o=name", "--ignore-not-found")
+		if left != "" {
+			return fmt.Errorf("there are %s", left)
+		}
+		return nil
+	})
+}
+
+// checkAdoptionByHand uses kubectl create deployment, whose selector differs from the
+// controller's, and the command that the Foo's message quotes.
+func checkAdoptionByHand(t *testing.T, ns *namespace) {
+	ns.kubectl(t, "create", "deployment", "byhand", "--image=nginx")
+	foo := newFoo("hopeful", 2)
+	footest.FooOwner.Rename(foo, "byhand")
+	ns.primary().createOwner(t, foo)
+	message := ns.awaitNotReady(t, "hopeful", reasonConflict, "byhand", "'kubectl ")
+	_, rest, _ := strings.Cut(message, "'kubectl ")
+	command, _, _ := strings.Cut(rest, "'")
+	ns.kubectl(t, strings.Fields(command)...)
+	ns.primary().awaitReady(t, "hopeful")
+	if app := get(t, ns.deployments(), "byhand").Spec.Template.Labels["app"]; app != "byhand" {
+		t.Errorf("The Pods' label app is %q, which the selector does not match", app)
+	}
+}
+
+func checkAutoscaled(t *testing.T, ns *namespace) {
+	foo := ns.createReadyFoo(t, newFoo("elastic", 0))
+	for _, replicas := range []int32{3, 1, 2} {
+		ns.kubectl(t, "scale", "deployment/elastic", fmt.Sprintf("--replicas=%d", replicas))
+		ns.awaitReplicas(t, "elastic", replicas)
+	}
+	settled := ns.primary().awaitSettled(t, foo)
+	ns.primary().awaitSyncs(t)
+	if now := get(t, ns.deployments(), "elastic"); now.ResourceVersion != settled.GetResourceVersion() {
+		t.Errorf("The Deployment was written to: %v", now)
+	}
+}
+
+// checkRefusals checks with a real API server what the metric of refusals, and with it the
+// page for a lost permission, rests on.
+func checkRefusals(t *testing.T, _ *namespace) {
+	ns := newNamespace(t)
+	ns.setQuota(t, "count/deployments.apps", "0")
+	controller, err := kubernetes.NewForConfig(cluster.account.config)
+	footest.Must(t, err)
+	deployments, secrets := controller.AppsV1().Deployments(ns.name), controller.CoreV1().Secrets(ns.name)
+	create := metav1.CreateOptions{DryRun: dryRun}
+	made := footest.UnstoredDeployment("foo")
+	plain, empty := made.DeepCopy(), made.DeepCopy()
+	plain.OwnerReferences = nil
+	empty.Spec.Template.Spec.Containers = nil
+	_, quota := deployments.Create(t.Context(), made, create)
+	_, policy := deployments.Create(t.Context(), plain, create)
+	_, mayNotCreate := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, create)
+	_, mayNotPatch := secrets.Patch(t.Context(), "a", types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+	_, invalid := ns.deployments().Create(t.Context(), empty, create)
+	for err, want := range map[error]string{
+		quota:        failure.Quota,
+		policy:       failure.Policy,
+		mayNotCreate: failure.Permission,
+		mayNotPatch:  failure.Permission,
+		invalid:      failure.Other,
+	} {
+		if got := failure.CauseOf(err); got != want {
+			t.Errorf("Refused by %q, want %q: %v", got, want, err)
+		}
+	}
+}
+
+// setQuota limits a resource of the namespace and waits until the quota is in force.
+func (ns *namespace) setQuota(t *testing.T, resource, limit string) {
+	t.Helper()
+	ns.kubectl(t, "create", "quota", "limit", "--hard="+resource+"="+limit)
+	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
+	await(t, "the quota is in force", quotas, "limit", func(quota *corev1.ResourceQuota) error {
+		if len(quota.Status.Used) == 0 {
+			return fmt.Errorf("its status is %v", quota.Status)
+		}
+		return nil
+	})
+}
+
+// TestQuotasThatLimitPods checks the quotas that docs/operations.md recommends against a user
+// who may write Foos. The second Foo says what it lacks. One of Pods that are missing becomes
+// ready without a resync when the quota is gone.
+func TestQuotasThatLimitPods(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		resource, limit, refusal string
+	}{
+		{"count/deployments.apps", "1", "The API server refused: "},
+		{"pods", "2", "cannot create its Pods"},
+		{"requests.cpu", "200m", "cannot create its Pods"},
+	} {
+		t.Run(row.resource, func(t *testing.T) {
+			t.Parallel()
+			ns := newNamespace(t)
+			// A quota of CPU needs containers with a request.
+			_, err := cluster.kube.CoreV1().LimitRanges(ns.name).Create(t.Context(), &corev1.LimitRange{
+				ObjectMeta: metav1.ObjectMeta{Name: "containers"},
+				Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+					Type:           corev1.LimitTypeContainer,
+					DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+				}}},
+			}, metav1.CreateOptions{})
+			footest.Must(t, err)
+			ns.setQuota(t, row.resource, row.limit)
+			ns.startController(t, "-resync=0")
+			ns.createReadyFoo(t, newFoo("first", 2))
+			ns.primary().createOwner(t, newFoo("second", 2))
+			ns.awaitNotReady(t, "second", samplev1alpha1.ReasonDeploymentFailed, row.refusal, "exceeded quota: limit")
+			if first, second := len(ns.podsOf(t, "first")), len(ns.podsOf(t, "second")); first != 2 || second != 0 {
+				t.Errorf("There are %d Pods of the first and %d of the second, want 2 and 0", first, second)
+			}
+			if row.resource != "count/deployments.apps" { // a refused write is repeated later and later
+				ns.kubectl(t, "delete", "quota", "limit")
+				ns.primary().awaitReady(t, "second")
+			}
+		})
+	}
+}
+
+func TestPodsRunInARestrictedNamespace(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.in.kubectl(t, "label", "namespace", ns.name, "pod-security.kubernetes.io/enforce=restricted")
+	ns.startController(t)
+	ns.createReadyFoo(t, newFoo("restricted", 1))
+	pods := ns.podsOf(t, "restricted")
+	if len(pods) != 1 || len(pods[0].Spec.Containers[0].VolumeMounts) != 2 {
+		t.Errorf("The Pods are %v, want one with two empty volumes and no token", pods)
 	}
 }

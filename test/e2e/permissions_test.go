@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Each shipped permission is needed, no other is, and the manual says what each allows.
+// Each shipped permission is needed, no other is, and the manual says what each allows: the test takes
+// the controller through all that it does.
 
 package e2e
 
@@ -8,16 +9,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"example.com/sample-controller/test/footest"
 )
@@ -149,4 +154,165 @@ func rightsIn(t *testing.T, folder string) []string {
 		}
 	}
 	return rights
+}
+
+// trial is a controller with some permissions, and its namespaces.
+type trial struct {
+	account *account
+	// home is the account's namespace, and foos the one that the controller watches.
+	home, foos *namespace
+	// readerToken may read the metrics.
+	readerToken string
+	flags       []string
+	// controllers are the running controllers, in the order of their start.
+	controllers []*process
+
+	// mu guards the requests of the controllers, and those that the API server refused.
+	mu       sync.Mutex
+	requests []authorizationv1.ResourceAttributes
+	refused  []string
+}
+
+// newTrial creates an account with the permissions of the objects. It starts no
+// controller.
+func newTrial(t *testing.T, objects manifests) *trial {
+	t.Helper()
+	tr := &trial{home: newNamespace(t), foos: newNamespace(t)}
+	tr.account = tr.home.newAccountWith(t, objects, tr.foos.name)
+	// Create the reader first, because the controller caches refusals.
+	tr.readerToken = tr.home.newReader(t, "reader", metricsReader+tr.home.name, "/metrics")
+	tr.account.kubeconfig = behindProxy(t, tr.account, tr.note, tr.noteAnswer)
+	tr.flags = append(tr.account.flags(), "-leader-elect-resource-namespace="+tr.home.name,
+		"-v=2", "-namespace="+tr.foos.name, "-leader-elect-lease-duration=30s", "-leader-elect-renew-deadline=25s",
+		"-metrics-bind-address="+anyPort)
+	return tr
+}
+
+// requestInfo reads requests as the API server does.
+var requestInfo = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+
+// note notes the permission that a request takes.
+func (tr *trial) note(r *http.Request) {
+	if info, err := requestInfo.NewRequestInfo(r); err == nil && info.IsResourceRequest {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		tr.requests = append(tr.requests, authorizationv1.ResourceAttributes{
+			Namespace: info.Namespace, Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Name: info.Name,
+		})
+	}
+}
+
+// noteAnswer notes a refusal.
+func (tr *trial) noteAnswer(r *http.Response) error {
+	if r.StatusCode == http.StatusForbidden {
+		tr.mu.Lock()
+		defer tr.mu.Unlock()
+		tr.refused = append(tr.refused, r.Request.Method+" "+r.Request.URL.Path)
+	}
+	return nil
+}
+
+// start starts one more controller.
+func (tr *trial) start(t *testing.T, flags ...string) {
+	t.Helper()
+	tr.controllers = append(tr.controllers, startController(t, append(flags, tr.flags...)...))
+}
+
+// takeAllSteps takes the controller through all that it does.
+func (tr *trial) takeAllSteps(t *testing.T) {
+	t.Helper()
+	tr.start(t, "-leader-elect-retry-period=1s")
+	leader := tr.controllers[0]
+	leader.awaitLog(t, working, 1)
+	for _, owner := range footest.Owners {
+		kindIn{tr.foos, owner.Kinds[0]}.createOwner(t, owner.Asking("web", "web", 1))
+	}
+	tr.awaitEach(t, "it has a child of each kind", hasChildOf(web))
+	_ = tr.each(func(k kindIn) error {
+		foo := get(t, k.owners(), "web")
+		k.change(t, k.Name(foo), func(child footest.Object) { k.Drift(child, foo) })
+		return nil
+	})
+	tr.awaitEach(t, "the drift of each kind is repaired", hasChildOf(web))
+	_ = tr.each(func(k kindIn) error {
+		k.createForeign(t, k.asking("fosters"))
+		k.createOwner(t, k.asking("fosters"))
+		k.handOver(t, k.asking("fosters"))
+		return nil
+	})
+	tr.awaitEach(t, "an object of each kind is adopted", hasChildOf(func(k kindIn) string { return k.asking("fosters").GetName() }))
+	for _, owner := range footest.Owners {
+		kindIn{tr.foos, owner.Kinds[0]}.rename(t, "web", "shop")
+	}
+	tr.awaitEach(t, "it has only the children that it asks for", hasNoOtherChildren)
+	tr.conflictTwice(t)
+	if got := ask(t, leader.metricsURL(t), tr.readerToken); got.code != http.StatusOK {
+		t.Errorf("An authorized reader of the metrics gets %d: %s", got.code, got.body)
+	}
+	// Without a watch a standby would read the Lease again after 20 s.
+	tr.start(t, "-leader-elect-retry-period=20s")
+	tr.controllers[1].awaitLog(t, newHolder, 1) // it has read the Lease once
+	leader.stop(t)
+	tr.controllers[1].awaitLog(t, working, 1)
+}
+
+// each calls a function for each kind of children, until it returns an error.
+func (tr *trial) each(do func(k kindIn) error) error {
+	return forEachKind(func(kind *footest.Kind) error { return do(kindIn{tr.foos, kind}) })
+}
+
+// awaitEach waits until a check accepts each kind of children.
+func (tr *trial) awaitEach(t *testing.T, want string, check func(ctx context.Context, k kindIn) error) {
+	t.Helper()
+	awaitThat(t, want, func(ctx context.Context) error {
+		return tr.each(func(k kindIn) error { return check(ctx, k) })
+	})
+}
+
+// web is the name of the owner of each kind that asks for a child of each of its kinds.
+func web(kindIn) string { return "web" }
+
+// hasChildOf returns a check that the owner of a name has a child as it asks.
+func hasChildOf(name func(kindIn) string) func(context.Context, kindIn) error {
+	return func(ctx context.Context, k kindIn) error {
+		foo, err := k.owners().Get(ctx, name(k), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return k.hasChild(ctx, foo)
+	}
+}
+
+// hasNoOtherChildren checks that the owner web has only the child that it asks for.
+func hasNoOtherChildren(ctx context.Context, k kindIn) error {
+	foo, err := k.owners().Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	list, err := k.children().client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, child := range list.Items {
+		if metav1.IsControlledBy(&child, foo) && (child.GetName() != k.Name(foo) || !k.Wanted(foo)) {
+			return fmt.Errorf("it has the %s %s", k.Kind, child.GetName())
+		}
+	}
+	return nil
+}
+
+// conflictTwice makes a Foo ask for a taken name, for a free one, and for the taken one
+// again, so that the third event repeats the first.
+func (tr *trial) conflictTwice(t *testing.T) {
+	t.Helper()
+	k := tr.foos.primary()
+	restless := newFoo("restless", 1)
+	k.Owner().Rename(restless, "taken")
+	k.createForeign(t, restless)
+	k.createOwner(t, restless)
+	tr.foos.awaitNotReady(t, "restless", reasonConflict)
+	k.rename(t, "restless", "free")
+	k.awaitReady(t, "restless")
+	k.rename(t, "restless", "taken")
+	tr.foos.awaitNotReady(t, "restless", reasonConflict)
 }
