@@ -39,11 +39,15 @@ func TestEachKindOfChildren(t *testing.T) {
 		t.Run(kind.Kind, func(t *testing.T) {
 			t.Parallel()
 			children := kindIn{ns, kind}
-			for sentence, check := range map[string]func(*testing.T){
+			checks := map[string]func(*testing.T){
 				"drift is undone, and what belongs to others stays":                                     children.checkDrift,
 				"a deleted child is created again, and goes with its owner":                             children.checkDeleted,
 				"the child of somebody else stays as it is, is reported, and is adopted if handed over": children.checkForeign,
-			} {
+			}
+			if kind.IsOptional() {
+				checks["a child that is not asked for any more is deleted, and created again when it is"] = children.checkUnset
+			}
+			for sentence, check := range checks {
 				t.Run(sentence, func(t *testing.T) {
 					t.Parallel()
 					check(t)
@@ -182,10 +186,20 @@ func (k kindIn) awaitSyncs(t *testing.T) {
 // rename makes an owner ask only for what each of its kind asks for, under another name.
 func (k kindIn) rename(t *testing.T, name, child string) {
 	t.Helper()
+	k.changeOwner(t, name, func(foo footest.Object) {
+		k.Owner().Rename(foo, child)
+		for _, kind := range k.Owner().Kinds {
+			kind.Unset(foo)
+		}
+	})
+}
+
+// changeOwner changes an owner as a user would.
+func (k kindIn) changeOwner(t *testing.T, name string, change func(foo footest.Object)) {
+	t.Helper()
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		foo := k.Owner().New(name, child, 1)
-		foo.SetNamespace(k.name)
-		foo.SetResourceVersion(get(t, k.owners(), name).GetResourceVersion())
+		foo := get(t, k.owners(), name)
+		change(foo)
 		_, err := k.owners().Update(t.Context(), foo)
 		return err
 	})
@@ -309,6 +323,17 @@ func (k kindIn) checkDeleted(t *testing.T) {
 	})
 	footest.Must(t, k.owners().client.Delete(t.Context(), foo.GetName(), metav1.DeleteOptions{}))
 	awaitGone(t, k.children(), child.GetName())
+}
+
+func (k kindIn) checkUnset(t *testing.T) {
+	foo := k.createOwner(t, k.asking("unset"))
+	child := k.awaitChild(t, "the child is created", foo, k.isAsAsked(foo))
+	k.changeOwner(t, foo.GetName(), k.Unset)
+	awaitGone(t, k.children(), child.GetName())
+	k.awaitReady(t, foo.GetName())
+	k.changeOwner(t, foo.GetName(), k.Ask)
+	k.awaitChild(t, "the child is created again", foo, k.isAsAsked(foo))
+	k.awaitReady(t, foo.GetName())
 }
 
 func (k kindIn) checkForeign(t *testing.T) {

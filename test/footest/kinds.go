@@ -274,6 +274,9 @@ func (k *Kind) IsDeleted() bool {
 	return k.mayBeUnwanted || k.Name(changed) != k.Name(foo)
 }
 
+// IsOptional reports whether a Foo may go without a child of the kind.
+func (k *Kind) IsOptional() bool { return k.mayBeUnwanted }
+
 // Unset makes a Foo cease to ask for a child that it may go without: the fields that Ask sets
 // are as in a new Foo.
 func (k *Kind) Unset(foo Object) {

@@ -119,6 +119,12 @@ func workloadsOf(owner *footest.OwnerRow, kind *footest.Kind) []workload {
 			"rename a api", on("remove", api),
 		}})
 	}
+	if kind.IsOptional() {
+		unset, ask := step("unset a "+kind.Kind), step("ask a "+kind.Kind)
+		all = append(all, workload{name: "unset" + of, before: []step{on("take", api)}, steps: []step{
+			"create a web", unset, ask, unset + "; rename a api", ask, on("remove", api),
+		}})
+	}
 	if kind.EditOptional != nil {
 		all = append(all, workload{name: "optional" + of, steps: []step{
 			// What the new child begins with depends on whether the cache shows the earlier one.

@@ -192,6 +192,7 @@ func (a Act) Request(stored footest.Object) (r Request, ok bool) {
 //	rename a api        make the owner a ask for children of another name
 //	scale a 3           change what else it asks for; by default it alternates between two sizes
 //	suspend a, resume a
+//	unset a Service     make it cease to ask for the optional child of a kind; "ask a Service" is the opposite
 //	delete a            delete the owner a; "delete a foreground" and "delete a orphan" do so in these ways
 //	drift web           change the fields of a child that its owner owns
 //	edit web 1          change others; the number is a part of the change
@@ -240,6 +241,13 @@ func ofOwner(owner *footest.OwnerRow, verb, name, more, size string) (Act, bool)
 		return change(owner.Kind, name, func(foo footest.Object) {
 			owner.Resize(foo, number(more, 1+int32(foo.GetGeneration()%2)))
 		}), true
+	case "unset", "ask":
+		i := slices.IndexFunc(owner.Kinds, func(kind *footest.Kind) bool { return kind.Kind == more && kind.IsOptional() })
+		if i < 0 {
+			return Act{}, false
+		}
+		edit := map[string]func(footest.Object){"unset": owner.Kinds[i].Unset, "ask": owner.Kinds[i].Ask}[verb]
+		return change(owner.Kind, name, edit), true
 	case "suspend", "resume":
 		return change(owner.Kind, name, func(foo footest.Object) { footest.Suspend(foo, verb == "suspend") }), true
 	case "delete":
