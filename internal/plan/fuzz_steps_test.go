@@ -51,7 +51,7 @@ func TestADeletionWaitsForAllElse(t *testing.T) {
 // A child that a Foo does not ask for any more stays while the name of another one is taken.
 func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 	kind := Foos(footest.DefaultImage)
-	kind.Children = append(kind.Children, Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
+	kind.Children = append(kind.Children[:1], Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
 		Kind: "ConfigMap", Name: func(foo *samplev1alpha1.Foo) string { return foo.Name },
 		Wanted: func(*samplev1alpha1.Foo) bool { return false },
 	}.Of(kind))

@@ -128,6 +128,9 @@ func (w World) wrongWith(foo footest.Object) string {
 	obstacle, misreported := "", ""
 	for _, kind := range w.Owner.Kinds {
 		if !kind.Wanted(foo) {
+			if left := w.unset(kind, foo); left != nil && !w.lacks(foo) && !w.Refused && !footest.IsSuspended(foo) {
+				return fmt.Sprintf("still has %s %s, which it does not ask for", kind, left.GetName())
+			}
 			continue
 		}
 		reason, wrong := w.wrongChild(kind, foo)
@@ -146,6 +149,25 @@ func (w World) wrongWith(foo footest.Object) string {
 		return wrongStatus(foo, metav1.ConditionFalse, obstacle)
 	}
 	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, "Available"), misreported)
+}
+
+// unset returns a child of a kind that an owner controls, and that is not being deleted, or nil.
+func (w World) unset(kind *footest.Kind, foo footest.Object) footest.Object {
+	for _, child := range w.Objects {
+		if kind.Is(child) && metav1.IsControlledBy(child, foo) && child.GetDeletionTimestamp() == nil {
+			return child
+		}
+	}
+	return nil
+}
+
+// lacks reports whether an owner has not all children that it asks for. Until it has, none of the
+// others is deleted.
+func (w World) lacks(foo footest.Object) bool {
+	return slices.ContainsFunc(w.Owner.Kinds, func(kind *footest.Kind) bool {
+		child := kind.Find(w.Objects, kind.Name(foo))
+		return kind.Wanted(foo) && (child == nil || !metav1.IsControlledBy(child, foo) || child.GetDeletionTimestamp() != nil)
+	})
 }
 
 func wrongStatus(foo footest.Object, status metav1.ConditionStatus, reason string) string {
@@ -197,9 +219,9 @@ func (w World) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong
 		return kind.Kind + "Conflict", ""
 	case named != nil && named.GetDeletionTimestamp() != nil:
 		return "Terminating", ""
-	case isIts && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && owned == 1+serving:
+	case isIts && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && (owned == 1+serving || w.lacks(foo)):
 		return "Progressing", ""
-	case isIts && kind.Differs(named, foo) == "" && owned == 1:
+	case isIts && kind.Differs(named, foo) == "" && (owned == 1 || w.lacks(foo)):
 		return "", ""
 	case footest.IsSuspended(foo):
 		return "Suspended", ""
