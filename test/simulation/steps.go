@@ -122,7 +122,7 @@ func workloadsOf(owner *footest.OwnerRow, kind *footest.Kind) []workload {
 	if kind.IsOptional() {
 		unset, ask := step("unset a "+kind.Kind), step("ask a "+kind.Kind)
 		all = append(all, workload{name: "unset" + of, before: []step{on("take", api)}, steps: []step{
-			"create a web", unset, ask, unset + "; rename a api", ask, on("remove", api),
+			"create a web", unset, ask, unset + "; rename a api", ask, on("remove", api), unset,
 		}})
 	}
 	if kind.EditOptional != nil {
