@@ -41,7 +41,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	up, err := testcluster.StartCluster(t.Context(), devcluster(t), filepath.Join(t.TempDir(), "data"))
+	up, err := testcluster.StartCluster(t.Context(), testcluster.Devcluster(t), filepath.Join(t.TempDir(), "data"))
 	footest.Must(t, err)
 	t.Cleanup(func() {
 		if err := up.Stop(); err != nil {
@@ -59,7 +59,7 @@ func newCluster(t *testing.T) *cluster {
 // kubectl runs kubectl and fails the test if that fails.
 func (c *cluster) kubectl(args ...string) string {
 	c.Helper()
-	out, err := testcluster.Kubectl(c.Context(), devcluster(c.T), c.kubeconfig, args...)
+	out, err := testcluster.Kubectl(c.Context(), testcluster.Devcluster(c.T), c.kubeconfig, args...)
 	footest.Must(c.T, err)
 	return out
 }

@@ -22,6 +22,7 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // digest is one of an image.
@@ -263,19 +264,10 @@ func at(object any, keys ...string) any {
 	return object
 }
 
-func devcluster(t *testing.T) string {
-	t.Helper()
-	program := os.Getenv("DEVCLUSTER_BIN")
-	if program == "" {
-		t.Skip("DEVCLUSTER_BIN is not set: make test-chart sets it")
-	}
-	return program
-}
-
 // kustomize returns the objects that kubectl kustomize prints for a folder.
 func kustomize(t *testing.T, folder string) map[string]mapping {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), devcluster(t), "kubectl", "kustomize", folder).Output()
+	out, err := exec.CommandContext(t.Context(), testcluster.Devcluster(t), "kubectl", "kustomize", folder).Output()
 	footest.Must(t, err)
 	return objectsOf(t, string(out))
 }

@@ -25,16 +25,6 @@ const (
 	waitLimit  = 30 * time.Second
 )
 
-// binary returns the path of devcluster.
-func binary(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("DEVCLUSTER_BIN")
-	if path == "" {
-		t.Skip("DEVCLUSTER_BIN is not set: build devcluster with hack/build.sh and set it to the binary's absolute path")
-	}
-	return path
-}
-
 // supervisor is a running devcluster.
 type supervisor struct {
 	*testcluster.Process
@@ -47,7 +37,7 @@ type supervisor struct {
 // launch starts devcluster with a data folder of the test, and kills it after the test.
 func launch(t *testing.T, dir, command string, args ...string) *supervisor {
 	t.Helper()
-	d := &supervisor{t: t, bin: binary(t), dir: dir}
+	d := &supervisor{t: t, bin: testcluster.Devcluster(t), dir: dir}
 	cmd := exec.CommandContext(t.Context(), d.bin, append([]string{command, "-data-dir", dir}, args...)...)
 	cmd.Stdout, cmd.Stderr = &d.stdout, &d.stderr
 	var err error

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/test/testcluster"
 )
 
 // TestKilledSupervisor kills devcluster run with SIGKILL.
@@ -110,7 +112,7 @@ func TestClustersAtOnce(t *testing.T) {
 	var clusters [n]*supervisor
 	for i := range clusters {
 		clusters[i] = launch(t, t.TempDir(), "run", "--",
-			"sh", "-c", `"$0" kubectl create configmap only-one && exit 7`, binary(t))
+			"sh", "-c", `"$0" kubectl create configmap only-one && exit 7`, testcluster.Devcluster(t))
 	}
 	for _, d := range clusters {
 		// AlreadyExists would mean that two of them share an API server.
@@ -146,7 +148,7 @@ func TestSecondSignal(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	bin := binary(t)
+	bin := testcluster.Devcluster(t)
 	for _, test := range []struct {
 		args string
 		want int
@@ -168,7 +170,7 @@ func TestBadCommandLines(t *testing.T) {
 // oldest version: Pods become ready, and are garbage collected with their Deployment. A
 // scheduler that does not emulate the API server's version never becomes ready.
 func TestEmulatedVersion(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), binary(t), "version").Output()
+	out, err := exec.CommandContext(t.Context(), testcluster.Devcluster(t), "version").Output()
 	must(t, err)
 	_, list, _ := strings.Cut(string(out), "\nEmulates ")
 	emulated := strings.Fields(list)

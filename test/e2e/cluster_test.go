@@ -132,23 +132,12 @@ func (c *testCluster) kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// needsDevcluster returns the path of the devcluster program, which starts a cluster for
-// one test. If there is none it skips the test.
-func needsDevcluster(t *testing.T) string {
-	t.Helper()
-	program := os.Getenv("DEVCLUSTER_BIN")
-	if program == "" {
-		t.Skip("DEVCLUSTER_BIN is not set, and this test needs a cluster of its own")
-	}
-	return program
-}
-
 // newOwnCluster starts a cluster that lasts until the test ends, for a test that changes
 // the whole cluster. It has no CRD and no account. It emulates the same Kubernetes as the
 // cluster under test, unless flags name another.
 func newOwnCluster(t *testing.T, flags ...string) *testCluster {
 	t.Helper()
-	program := needsDevcluster(t)
+	program := testcluster.Devcluster(t)
 	if cluster.emulates != "" {
 		flags = append([]string{"-emulated-version=" + cluster.emulates}, flags...)
 	}

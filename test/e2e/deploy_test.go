@@ -26,6 +26,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // imageAnnotation sets the image of Foos' Pods. The policy reads it from the service
@@ -53,7 +54,7 @@ func TestTheManifestsInstallTheController(t *testing.T) {
 // oldest release that devcluster emulates. "make skew" runs all tests on each release.
 func TestTheManifestsInstallTheControllerOnAnOldKubernetes(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), needsDevcluster(t), "version").Output()
+	out, err := exec.CommandContext(t.Context(), testcluster.Devcluster(t), "version").Output()
 	footest.Must(t, err)
 	_, list, _ := strings.Cut(string(out), "\nEmulates ")
 	versions := strings.Fields(list)

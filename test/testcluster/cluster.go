@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -304,3 +305,14 @@ func AwaitAnswer(ctx context.Context, limit time.Duration, what string, request 
 
 // Succeeded makes AwaitAnswer wait for a request without an error.
 func Succeeded(err error) bool { return err == nil }
+
+// Devcluster returns the path of the devcluster program, which the environment names, and skips
+// the test if it names none.
+func Devcluster(t testing.TB) string {
+	t.Helper()
+	program := os.Getenv("DEVCLUSTER_BIN")
+	if program == "" {
+		t.Skip("DEVCLUSTER_BIN is not set: the targets of make set it to the absolute path of bin/devcluster")
+	}
+	return program
+}
