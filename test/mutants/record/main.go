@@ -160,16 +160,43 @@ func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outc
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
-	command := inGroup(bounded, tree, suite)
+	by := ""
+	for _, command := range commands(m, suite) {
+		if by, err = firstFailure(bounded, tree, command); by != "" || err != nil {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("the mutant %q: %w", m.Name, err)
+	}
+	return outcome{by, time.Since(began).Round(time.Second)}, errors.Join(err, ctx.Err())
+}
+
+// commands returns what runs a suite. Of the unit tests, those of the mutant's own package run
+// twice, because they notice most mutants and take seconds.
+func commands(m mutants.Mutant, suite string) [][]string {
+	whole := []string{"make", suite, "FAULTS_SEED=1"}
+	if suite == "test-unit" && strings.HasSuffix(m.File, ".go") {
+		return [][]string{{"go", "test", "-count=1", "-timeout=3m", "./" + filepath.Dir(m.File)}, whole}
+	}
+	return [][]string{whole}
+}
+
+// firstFailure runs a command until it prints that something failed, and returns what. An
+// error says that the mutant can't be built.
+func firstFailure(ctx context.Context, tree string, arguments []string) (by string, err error) {
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	command := inGroup(running, tree, arguments)
 	output, err := command.StdoutPipe()
 	if err != nil {
-		return outcome{}, err
+		return "", err
 	}
 	command.Stderr = command.Stdout
 	if err := command.Start(); err != nil {
-		return outcome{}, err
+		return "", err
 	}
-	by, all := "", strings.Builder{}
+	all := strings.Builder{}
 	for lines := bufio.NewScanner(output); by == "" && lines.Scan(); {
 		fmt.Fprintln(&all, lines.Text())
 		if found := failed.FindStringSubmatch(lines.Text()); found != nil {
@@ -177,22 +204,22 @@ func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outc
 		}
 		if strings.Contains(lines.Text(), "[build failed]") {
 			cancel()
-			return outcome{}, errors.Join(fmt.Errorf("the mutant %q can't be built:\n%s", m.Name, all.String()), command.Wait())
+			return "", errors.Join(fmt.Errorf("it can't be built:\n%s", all.String()), command.Wait())
 		}
 	}
 	if by != "" {
 		cancel() // what follows does not change that
 	}
 	go func() { _, _ = io.Copy(io.Discard, output) }() // Wait closes it
-	if err = command.Wait(); by == "" && ctx.Err() == nil && err != nil {
+	if err := command.Wait(); by == "" && err != nil {
 		by = err.Error() // it hangs, or could not say what failed
 	}
-	return outcome{by, time.Since(began).Round(time.Second)}, ctx.Err()
+	return by, nil
 }
 
-// inGroup returns a suite, which runs with its children in a process group that ends with ctx.
-func inGroup(ctx context.Context, tree, suite string) *exec.Cmd {
-	command := exec.CommandContext(ctx, "make", suite, "FAULTS_SEED=1")
+// inGroup returns a command, which runs with its children in a process group that ends with ctx.
+func inGroup(ctx context.Context, tree string, arguments []string) *exec.Cmd {
+	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Dir = tree
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
