@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -315,4 +316,22 @@ func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...footest.
 	for _, child := range w.Children {
 		footest.Must(t, f.kube.Create(footest.KindOf(child).Resource, child, footest.Namespace))
 	}
+}
+
+// recordingT records the message of a failure.
+type recordingT struct {
+	testing.TB
+
+	message string
+}
+
+func (t *recordingT) Error(args ...any) { t.message = args[0].(string) }
+
+func TestAnUnknownResourceFailsTheTest(t *testing.T) {
+	test(t, nil, func(f *fixture) {
+		failed := &recordingT{TB: t}
+		f.api.Serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
+		_, _ = f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{})
+		footest.ExpectEqual(t, "the failure", footest.UnknownResource("nodes", t.Name()), failed.message)
+	})
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of the way from events to syncs: which keys an event adds, in which order workers get
-// them, and events that come late, twice, or not at all. And what one tenant's Foos can do to
-// those of the others.
+// them, events that come late, twice, or not at all, and caches that stay stale.
 
 package main
 
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,17 +15,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -205,28 +199,6 @@ func TestAChangeDoesNotWaitForAResync(t *testing.T) {
 	})
 }
 
-// If a Foo can't be decoded, the list fails, and the informer has no Foos at all.
-func TestAnInformerListsAFooWhoseStatusCantBeRead(t *testing.T) {
-	const foos = `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","metadata":{"resourceVersion":"7"},"items":[` +
-		`{"metadata":{"name":"a","namespace":"team-a"},"spec":{}},` +
-		`{"metadata":{"name":"b","namespace":"team-a"},"spec":{},"status":{"availableReplicas":1099511627776,"conditions":[` +
-		`{"type":"Ready","status":"True","reason":"Available","message":"","lastTransitionTime":"2026-11-21t12:00:00z"}]}},` +
-		`{"metadata":{"name":"c","namespace":"team-a"},"spec":{}}]}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprint(w, foos)
-	}))
-	defer server.Close()
-	client, err := clientset.NewForConfig(&rest.Config{Host: server.URL})
-	footest.Must(t, err)
-	// As an informer does.
-	list, err := client.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(t.Context(), metav1.ListOptions{})
-	footest.Must(t, err)
-	if len(list.Items) != 3 {
-		t.Errorf("the list has %d Foos", len(list.Items))
-	}
-}
-
 // standBy makes a controller that does not run yet. Its informers do.
 func standBy(f *fixture) { f.standBy = true }
 
@@ -384,5 +356,59 @@ func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
 		}
 		advance(time.Minute)
 		footest.ExpectEqual(t, "the children left", []string{footest.Namespace + "/web"}, f.primary.cache.ListKeys())
+	})
+}
+
+// In these tests the cache of Foos stays stale for long, as after a restore of etcd from
+// a backup, or with a watch that delivers nothing.
+
+// collectChildren deletes all children, as the garbage collector does if there are no Foos.
+func (f *fixture) collectChildren() {
+	for _, child := range f.primary.cache.List() {
+		f.deleteChild(child.(footest.Object).GetName())
+	}
+}
+
+func TestFooThatOnlyTheCacheHasGetsNoChildAgain(t *testing.T) {
+	testWith(t, holdFoos, atRest(), func(f *fixture) {
+		defer f.start(2)()
+		advance(0)
+		f.deleteFoo("a")
+		f.collectChildren()
+		advance(time.Hour)
+		if reads := f.count("get foos"); reads > 30 {
+			t.Errorf("it was read %d times in an hour", reads)
+		}
+		f.expectWrites()
+	})
+}
+
+func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
+	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
+		f.deleteFoo("a")
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		for range 3 {
+			f.collectChildren()
+			advance(10 * time.Minute)
+		}
+		f.expectWrites()
+		footest.Must(t, f.cache.Delete(footest.Foo("a")))
+		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
+		advance(0)
+		f.expectForgotten("a")
+	})
+}
+
+func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
+	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
+		f.scale("a", 3) // so that the status is refused
+		defer f.start(2)()
+		advance(0)
+		f.expectWrites(createChild, writeStatus)
+		f.collectChildren()
+		advance(10 * time.Minute)
+		f.expectWrites()
 	})
 }

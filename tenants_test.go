@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what one tenant can do to the others, of caches that stay stale, of calls that hang,
-// and of stops.
+// Tests of what one tenant can do to the others, to the metrics and to the log, of calls that
+// hang, and of stops.
 
 package main
 
@@ -9,7 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +25,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"sigs.k8s.io/yaml"
@@ -186,6 +188,65 @@ func TestDeletingFoosOfOneNameIsNotQuadratic(t *testing.T) {
 	})
 }
 
+// scraped returns what a scrape is answered with.
+func (f *fixture) scraped() string {
+	f.t.Helper()
+	answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, "/metrics", http.NoBody)
+	f.metrics.Handler().ServeHTTP(answer, request)
+	footest.ExpectEqual(f.t, "the code of the answer to a scrape", http.StatusOK, answer.Code)
+	return answer.Body.String()
+}
+
+// ours returns the lines of this controller's own metrics.
+func (f *fixture) ours() []string {
+	return slices.DeleteFunc(strings.Split(f.scraped(), "\n"), func(line string) bool {
+		return !strings.HasPrefix(line, "sample_controller_") || strings.Contains(line, "_bucket{")
+	})
+}
+
+// expectMetrics checks that a scrape contains these lines.
+func (f *fixture) expectMetrics(what string, want ...string) {
+	f.t.Helper()
+	lines := f.ours()
+	for _, line := range want {
+		if !slices.Contains(lines, line) {
+			f.t.Errorf("The metrics of the %s lack\n%s\nand have\n%s", what, line, strings.Join(lines, "\n"))
+		}
+	}
+}
+
+// countOf is the metric that counts a write, such as createChild. A patch counts as an
+// update.
+func countOf(write string, count int) string {
+	verb, resource, _ := strings.Cut(strings.Replace(write, "patch ", "update ", 1), " ")
+	return fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q} %d`, resource, verb, count)
+}
+
+// The number of series does not depend on the number of Foos: there are all of them from the
+// start, and the names of objects are in none.
+func TestSeriesAreBounded(t *testing.T) {
+	test(t, world(footest.Foo("very-own-name", footest.WithChildName("its-child")), footest.Foo("other")), func(f *fixture) {
+		f.metrics.CountByReady("foos", f.CountByReady)
+		series := func() (series []string) {
+			for _, line := range f.ours() {
+				name, _, _ := strings.Cut(line, " ")
+				series = append(series, name)
+			}
+			return series
+		}
+		before := series()
+		defer f.start(2)()
+		advance(time.Second)
+		footest.ExpectEqual(t, "the list of our series", before, series())
+		text := f.scraped()
+		for _, name := range []string{"very-own-name", "its-child", `"` + footest.Namespace + `"`} {
+			if strings.Contains(text, name) {
+				t.Errorf("A series contains the name %s of an object: %s", name, text)
+			}
+		}
+	})
+}
+
 // The failures of a tenant's Foos must not fill the log. Before, 10,000 Foos that a quota
 // refuses logged 33 lines a second.
 func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
@@ -203,60 +264,6 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 			}
 			cause.over.Store(true)
 		}
-	})
-}
-
-// In these tests the cache of Foos stays stale for long, as after a restore of etcd from
-// a backup, or with a watch that delivers nothing.
-
-// collectChildren deletes all children, as the garbage collector does if there are no Foos.
-func (f *fixture) collectChildren() {
-	for _, child := range f.primary.cache.List() {
-		f.deleteChild(child.(footest.Object).GetName())
-	}
-}
-
-func TestFooThatOnlyTheCacheHasGetsNoChildAgain(t *testing.T) {
-	testWith(t, holdFoos, atRest(), func(f *fixture) {
-		defer f.start(2)()
-		advance(0)
-		f.deleteFoo("a")
-		f.collectChildren()
-		advance(time.Hour)
-		if reads := f.count("get foos"); reads > 30 {
-			t.Errorf("it was read %d times in an hour", reads)
-		}
-		f.expectWrites()
-	})
-}
-
-func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
-	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
-		f.deleteFoo("a")
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		for range 3 {
-			f.collectChildren()
-			advance(10 * time.Minute)
-		}
-		f.expectWrites()
-		footest.Must(t, f.cache.Delete(footest.Foo("a")))
-		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
-		advance(0)
-		f.expectForgotten("a")
-	})
-}
-
-func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
-	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
-		f.scale("a", 3) // so that the status is refused
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		f.collectChildren()
-		advance(10 * time.Minute)
-		f.expectWrites()
 	})
 }
 

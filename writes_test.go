@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of the writes of children: what is read live before them, adoption, children of each
-// kind and of earlier names, and others who deny, change or undo what was written.
+// kind and of earlier names, others who deny, change or undo what was written, and their metrics.
 
 package main
 
@@ -76,24 +76,6 @@ func TestNothingIsWrittenOnTheBasisOfACacheAlone(t *testing.T) {
 			})
 		})
 	}
-}
-
-// recordingT records the message of a failure.
-type recordingT struct {
-	testing.TB
-
-	message string
-}
-
-func (t *recordingT) Error(args ...any) { t.message = args[0].(string) }
-
-func TestAnUnknownResourceFailsTheTest(t *testing.T) {
-	test(t, nil, func(f *fixture) {
-		failed := &recordingT{TB: t}
-		f.api.Serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
-		_, _ = f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{})
-		footest.ExpectEqual(t, "the failure", footest.UnknownResource("nodes", t.Name()), failed.message)
-	})
 }
 
 func TestDeleteNamesWhatItDeletes(t *testing.T) {
@@ -388,4 +370,41 @@ func TestALastingDenialIsTold(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestMetricsOfAController(t *testing.T) {
+	foos := world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("taken")), footest.Child("c", footest.Named("taken")))
+	test(t, foos, func(f *fixture) {
+		f.expectMetrics("writes before the first", countOf(createChild, 0))
+		f.callsTake("create", 3*time.Second)
+		defer f.start(1)()
+		advance(4 * time.Second)
+		f.expectMetrics("writes", countOf(createChild, 1), countOf(updateChild, 0), countOf(deleteChild, 0), countOf(writeStatus, 2))
+		f.expectMetrics("durations", `sample_controller_sync_duration_seconds_sum{result="success"} 3`)
+
+		f.change("web", footest.Drifted)
+		advance(time.Second)
+		f.expectMetrics("writes of a change", countOf(updateChild, 1))
+
+		renamed := f.storedFoo("a")
+		footest.WithChildName("renamed")(renamed)
+		f.put(renamed)
+		advance(4 * time.Second)
+		f.expectMetrics("writes of a rename", countOf(createChild, 2), countOf(deleteChild, 1))
+	})
+}
+
+func TestRefusedWritesAreCountedByCause(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.refuse("create", children, quotaExceeded)
+		f.refuse("update", "foos", apierrors.NewUnauthorized("no"))
+		defer f.start(1)()
+		advance(0)
+		f.expectMetrics("refused writes", countOf(createChild, 0), countOf(writeStatus, 0),
+			`sample_controller_refusals_total{cause="quota"} 1`,
+			`sample_controller_refusals_total{cause="permission"} 1`,
+			`sample_controller_refusals_total{cause="policy"} 0`,
+			`sample_controller_sync_duration_seconds_count{result="error"} 1`,
+			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
+	})
 }

@@ -83,6 +83,15 @@ func TestStatusDecodesAsFarAsPossible(t *testing.T) {
 	}
 }
 
+// An informer whose list can't be decoded has no Foos at all.
+func TestAListHasTheFooWhoseStatusCantBeRead(t *testing.T) {
+	items := fooText("a", `{}`) + "," + fooText("b", `{"availableReplicas":1099511627776}`)
+	list := decode[*FooList](t, `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","items":[`+items+`]}`)
+	if len(list.Items) != 2 {
+		t.Errorf("the list has %d Foos", len(list.Items))
+	}
+}
+
 // TestStatusConvertsFromUnstructured decodes a Foo without the typed client, as fake
 // clientsets and conversions from unstructured objects do.
 func TestStatusConvertsFromUnstructured(t *testing.T) {
