@@ -28,6 +28,7 @@ func TestVerifyThenUpdate(t *testing.T) {
 	c.write(api+"zz_generated.left_over.go", "package v1alpha1\n")
 	c.write("artifacts/crd/samplecontroller.k8s.io_leftovers.yaml", "kind: CustomResourceDefinition\n")
 	c.addVersion("v1alpha1", "v1beta1")
+	c.replace(betaFile, "// Foo asks for", "// Foo says in other words that it asks for")
 	// A version without printer columns begins with another field.
 	c.bash(`grep -v "^// +kubebuilder:printcolumn:" "$1" >changed && mv changed "$1"`, betaFile)
 	c.write(api+"bar.go", strings.ReplaceAll(kind, "'", "`"))
@@ -123,9 +124,11 @@ func TestUpdateRefusesVersionsThatDiffer(t *testing.T) {
 			t.Errorf("%s: exit code 0, want an error", script)
 		}
 		c.wantLines(out,
-			"samplecontroller.k8s.io_foos.yaml: the schemas of v1alpha1 and v1beta1 of foos.samplecontroller.k8s.io differ:",
-			"  spec.replicas: only in v1alpha1",
-			"  spec.size: only in v1beta1",
+			"--- samplecontroller.k8s.io_foos/v1alpha1",
+			"+++ samplecontroller.k8s.io_foos/v1beta1",
+			"-              replicas:",
+			"+              size:",
+			"codegen: the versions of a kind differ, see above.",
 			"The API server does not convert between versions of this kind. It drops a field that the other",
 		)
 		c.wantSame()

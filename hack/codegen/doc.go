@@ -2,8 +2,7 @@
 
 // Package codegen pins the generators that hack/codegen.sh runs, and tests
 // hack/update-codegen.sh and hack/verify-codegen.sh. Each test works on a copy of the
-// tree: it reads the tree and never writes to it. The program in the folder versions is
-// part of these scripts.
+// tree: it reads the tree and never writes to it.
 //
 // Generating everything takes about 15 s on two cores. Therefore one test makes many
 // changes in one copy, and the tests of failures break what the scripts read first.

@@ -6,10 +6,7 @@ toolchain go1.26.11
 
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 
-require (
-	k8s.io/code-generator v0.37.2
-	sigs.k8s.io/yaml v1.6.0
-)
+require k8s.io/code-generator v0.37.2
 
 require (
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
@@ -63,4 +60,5 @@ require (
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
+	sigs.k8s.io/yaml v1.6.0 // indirect
 )
