@@ -209,12 +209,15 @@ func (ns *namespace) install(ctx context.Context, objects manifests, watched str
 // awaitPolicies waits until the admission policy of each kind of children refuses one without
 // an owner in a namespace.
 func (a *account) awaitPolicies(ctx context.Context, namespace string) error {
-	return forEachKind(func(kind *footest.Kind) error {
+	for _, kind := range kindsOfChildren() {
 		foo := kind.Owner().New("nobodys", "nobodys", 0)
 		foo.SetNamespace("")
 		kind.Ask(foo)
-		return testcluster.AwaitPolicy(ctx, a.config, namespace, kind.Resource, kind.New(foo))
-	})
+		if err := testcluster.AwaitPolicy(ctx, a.config, namespace, kind.Resource, kind.New(foo)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // apply applies the objects of accountIn, with the namespace in the place of home, and returns

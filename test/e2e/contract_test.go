@@ -21,9 +21,6 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// reasonConflict is the reason of a Foo whose child's name is taken.
-var reasonConflict = footest.Primary.Kind + "Conflict"
-
 // newFoo returns a Foo whose child has the same name. With 0 replicas it leaves their number
 // to others.
 func newFoo(name string, replicas int32) *samplev1alpha1.Foo {
@@ -38,23 +35,6 @@ func (ns *namespace) createReadyFoo(t *testing.T, foo *samplev1alpha1.Foo) *samp
 	k := ns.primary()
 	k.createOwner(t, foo)
 	return k.awaitReady(t, foo.Name).(*samplev1alpha1.Foo)
-}
-
-// awaitNotReady waits until a Foo reports Ready=False for its newest spec, with a reason and
-// a message that contains texts, and returns the message.
-func (ns *namespace) awaitNotReady(t *testing.T, name, reason string, says ...string) string {
-	t.Helper()
-	want := fmt.Sprintf("Foo %s reports %s: %q", name, reason, says)
-	foo := await(t, want, ns.foos(), name, func(foo *samplev1alpha1.Foo) error {
-		message := footest.ReadyOf(foo.Status).Message
-		for _, text := range says {
-			if !strings.Contains(message, text) {
-				return fmt.Errorf("the message is %q", message)
-			}
-		}
-		return hasReady(foo, metav1.ConditionFalse, reason)
-	})
-	return footest.ReadyOf(foo.Status).Message
 }
 
 // awaitReplicas waits until a Foo's child is as it asks, and the Foo reports it, with a

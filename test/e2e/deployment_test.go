@@ -52,7 +52,7 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 
 	install(setsImage(mirror)).runsOnly(t, mirror, "nginx:latest")
 	k.createOwner(t, newFoo("new", 1))
-	ns.awaitNotReady(t, "new", samplev1alpha1.ReasonDeploymentFailed,
+	k.awaitNotReady(t, "new", samplev1alpha1.ReasonDeploymentFailed,
 		"The API server refused: ", "only with the image "+mirror)
 	old.stop(t)
 
@@ -252,7 +252,7 @@ func checkAdoptionByHand(t *testing.T, ns *namespace) {
 	foo := newFoo("hopeful", 2)
 	footest.FooOwner.Rename(foo, "byhand")
 	ns.primary().createOwner(t, foo)
-	message := ns.awaitNotReady(t, "hopeful", reasonConflict, "byhand", "'kubectl ")
+	message := ns.primary().awaitNotReady(t, "hopeful", ns.primary().conflict(), "byhand", "'kubectl ")
 	_, rest, _ := strings.Cut(message, "'kubectl ")
 	command, _, _ := strings.Cut(rest, "'")
 	ns.kubectl(t, strings.Fields(command)...)
@@ -347,7 +347,7 @@ func TestQuotasThatLimitPods(t *testing.T) {
 			ns.startController(t, "-resync=0")
 			ns.createReadyFoo(t, newFoo("first", 2))
 			ns.primary().createOwner(t, newFoo("second", 2))
-			ns.awaitNotReady(t, "second", samplev1alpha1.ReasonDeploymentFailed, row.refusal, "exceeded quota: limit")
+			ns.primary().awaitNotReady(t, "second", samplev1alpha1.ReasonDeploymentFailed, row.refusal, "exceeded quota: limit")
 			if first, second := len(ns.podsOf(t, "first")), len(ns.podsOf(t, "second")); first != 2 || second != 0 {
 				t.Errorf("There are %d Pods of the first and %d of the second, want 2 and 0", first, second)
 			}

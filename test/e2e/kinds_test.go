@@ -29,45 +29,35 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-// TestEachKindOfChildren checks what every kind of children has in common, for each kind of
-// owners. What is particular to a kind has tests of its own.
-func TestEachKindOfChildren(t *testing.T) {
+// check checks what every kind of children has in common. What is particular to a kind has
+// tests of its own.
+func (k kindIn) check(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	ns.startController(t)
-	_ = forEachKind(func(kind *footest.Kind) error {
-		t.Run(kind.Kind, func(t *testing.T) {
+	checks := map[string]func(*testing.T){
+		"drift is undone, and what belongs to others stays":                                     k.checkDrift,
+		"a deleted child is created again, and goes with its owner":                             k.checkDeleted,
+		"the child of somebody else stays as it is, is reported, and is adopted if handed over": k.checkForeign,
+	}
+	if k.IsOptional() {
+		checks["a child that is not asked for any more is deleted, and created again when it is"] = k.checkUnset
+	}
+	if k.Kind == k.Owner().Kinds[0] {
+		checks["no child of an earlier name is left"] = k.checkRenamed
+	}
+	for sentence, check := range checks {
+		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
-			children := kindIn{ns, kind}
-			checks := map[string]func(*testing.T){
-				"drift is undone, and what belongs to others stays":                                     children.checkDrift,
-				"a deleted child is created again, and goes with its owner":                             children.checkDeleted,
-				"the child of somebody else stays as it is, is reported, and is adopted if handed over": children.checkForeign,
-			}
-			if kind.IsOptional() {
-				checks["a child that is not asked for any more is deleted, and created again when it is"] = children.checkUnset
-			}
-			for sentence, check := range checks {
-				t.Run(sentence, func(t *testing.T) {
-					t.Parallel()
-					check(t)
-				})
-			}
+			check(t)
 		})
-		return nil
-	})
+	}
 }
 
-// forEachKind calls a function for each kind of children, until it returns an error.
-func forEachKind(do func(kind *footest.Kind) error) error {
+// kindsOfChildren are those of all owners.
+func kindsOfChildren() (kinds []*footest.Kind) {
 	for _, owner := range footest.Owners {
-		for _, kind := range owner.Kinds {
-			if err := do(kind); err != nil {
-				return err
-			}
-		}
+		kinds = append(kinds, owner.Kinds...)
 	}
-	return nil
+	return kinds
 }
 
 // objects reads and writes those of a kind in a namespace, as ones of the kind's type.
@@ -173,6 +163,29 @@ func hasReady(foo footest.Object, status metav1.ConditionStatus, reason string) 
 	return nil
 }
 
+// awaitNotReady waits until an owner reports Ready=False for its newest spec, with a reason and
+// a message that contains texts, and returns the message.
+func (k kindIn) awaitNotReady(t *testing.T, name, reason string, says ...string) (message string) {
+	t.Helper()
+	want := fmt.Sprintf("%s %s reports %s: %q", k.Owner(), name, reason, says)
+	await(t, want, k.owners(), name, func(foo footest.Object) error {
+		if err := hasReady(foo, metav1.ConditionFalse, reason); err != nil {
+			return err
+		}
+		message = footest.ConditionOf(foo).Message
+		for _, text := range says {
+			if !strings.Contains(message, text) {
+				return fmt.Errorf("the message is %q", message)
+			}
+		}
+		return nil
+	})
+	return message
+}
+
+// conflict is the reason of an owner whose child's name is taken.
+func (k kindIn) conflict() string { return k.Kind.Kind + "Conflict" }
+
 // awaitSyncs waits until the controller of the owners has synced every change made before
 // the call, by waiting for a new owner, which is queued behind them. Then a test knows that
 // the controller had the chance to do something wrong.
@@ -181,17 +194,6 @@ func (k kindIn) awaitSyncs(t *testing.T) {
 	name := "marker-" + rand.String(8)
 	k.createOwner(t, k.Owner().New(name, name, 1))
 	k.awaitReady(t, name)
-}
-
-// rename makes an owner ask only for what each of its kind asks for, under another name.
-func (k kindIn) rename(t *testing.T, name, child string) {
-	t.Helper()
-	k.changeOwner(t, name, func(foo footest.Object) {
-		k.Owner().Rename(foo, child)
-		for _, kind := range k.Owner().Kinds {
-			kind.Unset(foo)
-		}
-	})
 }
 
 // changeOwner changes an owner as a user would.
@@ -223,18 +225,6 @@ func (k kindIn) isAsAsked(foo footest.Object) func(footest.Object) error {
 		}
 		return nil
 	}
-}
-
-// hasChild returns an error unless a Foo has a child of the kind, as it asks.
-func (k kindIn) hasChild(ctx context.Context, foo footest.Object) error {
-	child, err := k.children().Get(ctx, k.Name(foo), metav1.GetOptions{})
-	if err == nil {
-		err = k.isAsAsked(foo)(child)
-	}
-	if err != nil {
-		return fmt.Errorf("the %s: %w", k.Kind, err)
-	}
-	return nil
 }
 
 // awaitSettled waits until the cluster's own controllers no longer write to a child, and
@@ -336,13 +326,44 @@ func (k kindIn) checkUnset(t *testing.T) {
 	k.awaitReady(t, foo.GetName())
 }
 
+// checkRenamed makes an owner ask for children of a taken name, of a free one, and of the taken
+// one again, so that the third event repeats the first.
+func (k kindIn) checkRenamed(t *testing.T) {
+	const name = "restless"
+	foo := k.createOwner(t, k.Owner().Asking(name, name, 1))
+	k.awaitReady(t, name)
+	rename := func(child string) {
+		k.changeOwner(t, name, func(foo footest.Object) { k.Owner().Rename(foo, child) })
+	}
+	k.createForeign(t, k.Owner().New(name, "taken", 1))
+	rename("taken")
+	k.awaitNotReady(t, name, k.conflict())
+	rename("free")
+	k.awaitReady(t, name)
+	for _, kind := range k.Owner().Kinds {
+		name := kind.Name(get(t, k.owners(), name))
+		awaitThat(t, "its only "+kind.Kind+" is "+name, func(ctx context.Context) error {
+			list, err := k.objects(kind).client.List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err
+			}
+			for _, child := range list.Items {
+				if metav1.IsControlledBy(&child, foo) && child.GetName() != name {
+					return fmt.Errorf("there is %s", child.GetName())
+				}
+			}
+			return nil
+		})
+	}
+	rename("taken")
+	k.awaitNotReady(t, name, k.conflict())
+}
+
 func (k kindIn) checkForeign(t *testing.T) {
 	foo := k.asking("taken")
 	foreign := k.createForeign(t, foo)
 	foo = k.createOwner(t, foo)
-	await(t, "the conflict is reported", k.owners(), foo.GetName(), func(foo footest.Object) error {
-		return hasReady(foo, metav1.ConditionFalse, k.Kind.Kind+"Conflict")
-	})
+	k.awaitNotReady(t, foo.GetName(), k.conflict())
 	expect := func(want footest.Object) footest.Object {
 		now := get(t, k.children(), foreign.GetName())
 		footest.ExpectEqual(t, "the object of somebody else", k.othersPart(t, want, nil), k.othersPart(t, now, nil))

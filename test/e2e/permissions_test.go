@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Each shipped permission is needed, no other is, and the manual says what each allows: the test takes
-// the controller through all that it does.
+// the controller through all that it does, with each kind of children.
 
 package e2e
 
@@ -19,7 +19,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -224,28 +223,11 @@ func (tr *trial) takeAllSteps(t *testing.T) {
 	tr.start(t, "-leader-elect-retry-period=1s")
 	leader := tr.controllers[0]
 	leader.awaitLog(t, working, 1)
-	for _, owner := range footest.Owners {
-		kindIn{tr.foos, owner.Kinds[0]}.createOwner(t, owner.Asking("web", "web", 1))
-	}
-	tr.awaitEach(t, "it has a child of each kind", hasChildOf(web))
-	_ = tr.each(func(k kindIn) error {
-		foo := get(t, k.owners(), "web")
-		k.change(t, k.Name(foo), func(child footest.Object) { k.Drift(child, foo) })
-		return nil
+	t.Run("each kind", func(t *testing.T) { // returns when the parallel checks have ended
+		for _, kind := range kindsOfChildren() {
+			t.Run(kind.Kind, kindIn{tr.foos, kind}.check)
+		}
 	})
-	tr.awaitEach(t, "the drift of each kind is repaired", hasChildOf(web))
-	_ = tr.each(func(k kindIn) error {
-		k.createForeign(t, k.asking("fosters"))
-		k.createOwner(t, k.asking("fosters"))
-		k.handOver(t, k.asking("fosters"))
-		return nil
-	})
-	tr.awaitEach(t, "an object of each kind is adopted", hasChildOf(func(k kindIn) string { return k.asking("fosters").GetName() }))
-	for _, owner := range footest.Owners {
-		kindIn{tr.foos, owner.Kinds[0]}.rename(t, "web", "shop")
-	}
-	tr.awaitEach(t, "it has only the children that it asks for", hasNoOtherChildren)
-	tr.conflictTwice(t)
 	if got := ask(t, leader.metricsURL(t), tr.readerToken); got.code != http.StatusOK {
 		t.Errorf("An authorized reader of the metrics gets %d: %s", got.code, got.body)
 	}
@@ -254,65 +236,4 @@ func (tr *trial) takeAllSteps(t *testing.T) {
 	tr.controllers[1].awaitLog(t, newHolder, 1) // it has read the Lease once
 	leader.stop(t)
 	tr.controllers[1].awaitLog(t, working, 1)
-}
-
-// each calls a function for each kind of children, until it returns an error.
-func (tr *trial) each(do func(k kindIn) error) error {
-	return forEachKind(func(kind *footest.Kind) error { return do(kindIn{tr.foos, kind}) })
-}
-
-// awaitEach waits until a check accepts each kind of children.
-func (tr *trial) awaitEach(t *testing.T, want string, check func(ctx context.Context, k kindIn) error) {
-	t.Helper()
-	awaitThat(t, want, func(ctx context.Context) error {
-		return tr.each(func(k kindIn) error { return check(ctx, k) })
-	})
-}
-
-// web is the name of the owner of each kind that asks for a child of each of its kinds.
-func web(kindIn) string { return "web" }
-
-// hasChildOf returns a check that the owner of a name has a child as it asks.
-func hasChildOf(name func(kindIn) string) func(context.Context, kindIn) error {
-	return func(ctx context.Context, k kindIn) error {
-		foo, err := k.owners().Get(ctx, name(k), metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return k.hasChild(ctx, foo)
-	}
-}
-
-// hasNoOtherChildren checks that the owner web has only the child that it asks for.
-func hasNoOtherChildren(ctx context.Context, k kindIn) error {
-	foo, err := k.owners().Get(ctx, "web", metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	list, err := k.children().client.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, child := range list.Items {
-		if metav1.IsControlledBy(&child, foo) && (child.GetName() != k.Name(foo) || !k.Wanted(foo)) {
-			return fmt.Errorf("it has the %s %s", k.Kind, child.GetName())
-		}
-	}
-	return nil
-}
-
-// conflictTwice makes a Foo ask for a taken name, for a free one, and for the taken one
-// again, so that the third event repeats the first.
-func (tr *trial) conflictTwice(t *testing.T) {
-	t.Helper()
-	k := tr.foos.primary()
-	restless := newFoo("restless", 1)
-	k.Owner().Rename(restless, "taken")
-	k.createForeign(t, restless)
-	k.createOwner(t, restless)
-	tr.foos.awaitNotReady(t, "restless", reasonConflict)
-	k.rename(t, "restless", "free")
-	k.awaitReady(t, "restless")
-	k.rename(t, "restless", "taken")
-	tr.foos.awaitNotReady(t, "restless", reasonConflict)
 }

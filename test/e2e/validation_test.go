@@ -255,7 +255,7 @@ func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 	beside.primary().createOwner(t, newFoo("beside", 1))
 	startController(t, "-kubeconfig="+account.kubeconfig)
 	beside.primary().awaitReady(t, "beside")
-	ns.awaitNotReady(t, longName, samplev1alpha1.ReasonDeploymentFailed)
+	ns.primary().awaitNotReady(t, longName, samplev1alpha1.ReasonDeploymentFailed)
 	ns.primary().awaitReady(t, "number")
 	ns.primary().awaitReady(t, "time")
 	ns.kubectl(t, "delete", "foo", longName, "--cascade=foreground", timeout)
