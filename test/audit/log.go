@@ -7,10 +7,12 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,21 +74,15 @@ func (l *Log) Next() ([]Write, error) {
 }
 
 // renamedLogs lists the renamed files of a log, the oldest first: for x.log, those like
-// x-2026-01-02T03-04-05.678.log.
+// x-2026-01-02T03-04-05.678.log, sorted by name.
 func renamedLogs(path string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Dir(path)) // sorted by name, and the names contain the time
-	if err != nil {
-		return nil, err
+	folder, name := filepath.Split(path)
+	extension := filepath.Ext(name)
+	renamed, err := fs.Glob(os.DirFS(cmp.Or(folder, ".")), strings.TrimSuffix(name, extension)+"-*"+extension)
+	for i := range renamed {
+		renamed[i] = filepath.Join(folder, renamed[i])
 	}
-	extension := filepath.Ext(path)
-	prefix := strings.TrimSuffix(filepath.Base(path), extension) + "-"
-	var renamed []string
-	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), prefix) && filepath.Ext(entry.Name()) == extension {
-			renamed = append(renamed, filepath.Join(filepath.Dir(path), entry.Name()))
-		}
-	}
-	return renamed, nil
+	return renamed, err
 }
 
 // readFrom returns the complete lines of a file from an offset on. The last line may be
