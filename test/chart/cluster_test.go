@@ -10,13 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"helm.sh/helm/v4/pkg/action"
-	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -64,57 +60,18 @@ func (c *cluster) kubectl(args ...string) string {
 	return out
 }
 
-// helm runs Helm's actions on the releases of a namespace.
-func (c *cluster) helm(namespace string) *action.Configuration {
+// helm runs Helm in a namespace, and waits until what it changes is as asked.
+func (c *cluster) helm(namespace, values string, args ...string) error {
 	c.Helper()
-	flags := genericclioptions.NewConfigFlags(false).WithWrapConfigFn(func(config *rest.Config) *rest.Config {
-		config.QPS = -1
-		return config
-	})
-	flags.KubeConfig, flags.Namespace = &c.kubeconfig, &namespace
-	helm := action.NewConfiguration()
-	footest.Must(c.T, helm.Init(flags, namespace, "secret"))
-	return helm
-}
-
-// install does what helm install --create-namespace --wait does.
-func (c *cluster) install(release, namespace, values string, options ...func(*action.Install)) error {
-	c.Helper()
-	install := action.NewInstall(c.helm(namespace))
-	install.ReleaseName, install.Namespace, install.CreateNamespace = release, namespace, true
-	install.WaitStrategy, install.Timeout = kube.StatusWatcherStrategy, patience
-	for _, option := range options {
-		option(install)
-	}
-	_, err := install.RunWithContext(c.Context(), loadChart(c.T), parse(c.T, values))
+	args = append(args, "--kubeconfig="+c.kubeconfig, "--namespace="+namespace, "--wait", "--timeout="+patience.String())
+	_, err := helm(c.T, values, args...)
 	return err
 }
 
-// upgrade does what helm upgrade --wait does.
-func (c *cluster) upgrade(release, namespace string, chart *chartv2.Chart, values string) {
+// install installs a release, with more flags.
+func (c *cluster) install(release, namespace, values string, flags ...string) error {
 	c.Helper()
-	upgrade := action.NewUpgrade(c.helm(namespace))
-	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = namespace, kube.StatusWatcherStrategy, patience
-	_, err := upgrade.RunWithContext(c.Context(), release, chart, parse(c.T, values))
-	footest.Must(c.T, err)
-}
-
-// rollback does what helm rollback --wait does.
-func (c *cluster) rollback(release, namespace string, revision int) {
-	c.Helper()
-	rollback := action.NewRollback(c.helm(namespace))
-	rollback.Version, rollback.ServerSideApply = revision, "auto"
-	rollback.WaitStrategy, rollback.Timeout = kube.StatusWatcherStrategy, patience
-	footest.Must(c.T, rollback.Run(release))
-}
-
-// uninstall does what helm uninstall --wait does.
-func (c *cluster) uninstall(release, namespace string) {
-	c.Helper()
-	uninstall := action.NewUninstall(c.helm(namespace))
-	uninstall.WaitStrategy, uninstall.Timeout = kube.StatusWatcherStrategy, patience
-	_, err := uninstall.Run(release)
-	footest.Must(c.T, err)
+	return c.helm(namespace, values, append([]string{"install", release, folder, "--create-namespace"}, flags...)...)
 }
 
 // get reads an object. The namespace is empty for a cluster-scoped object.

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test lints, renders and installs the chart with Helm's library, and compares it
+// Package test lints, renders and installs the chart with Helm's program, and compares it
 // with the output of kubectl kustomize.
 package test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-	"helm.sh/helm/v4/pkg/action"
-	"helm.sh/helm/v4/pkg/chart/common"
-	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
@@ -185,33 +182,33 @@ const (
 // mapping is a mapping of YAML.
 type mapping = map[string]any
 
-// parse reads values in the format of a values file.
-func parse(t *testing.T, text string) mapping {
-	t.Helper()
-	values := mapping{}
-	footest.Must(t, yaml.Unmarshal([]byte(text), &values))
-	return values
-}
+// helmProgram returns the path of Helm's program, which the module requires as a tool.
+var helmProgram = sync.OnceValues(func() (string, error) {
+	path, err := exec.Command("go", "tool", "-n", "helm").Output()
+	return strings.TrimSpace(string(path)), err
+})
 
-func loadChart(t *testing.T) *chartv2.Chart {
+// helm runs Helm with values in the format of a values file, and returns what it prints.
+func helm(t *testing.T, values string, args ...string) (string, error) {
 	t.Helper()
-	chart, err := loader.LoadDir(folder)
+	path, err := helmProgram()
 	footest.Must(t, err)
-	return chart
+	command := exec.CommandContext(t.Context(), path, args...)
+	if values != "" {
+		command.Args = append(command.Args, "--values=-")
+		command.Stdin = strings.NewReader(values)
+	}
+	var out, messages strings.Builder
+	command.Stdout, command.Stderr = &out, &messages
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("helm %s: %w\n%s%s", args, err, &out, &messages)
+	}
+	return out.String(), nil
 }
 
-// tryTemplate does what helm template does.
-func tryTemplate(t *testing.T, release, namespace, values string) (*releasev1.Release, error) {
+func tryTemplate(t *testing.T, release, namespace, values string) (string, error) {
 	t.Helper()
-	install := action.NewInstall(action.NewConfiguration())
-	install.DryRunStrategy = action.DryRunClient
-	install.ReleaseName, install.Namespace = release, namespace
-	install.KubeVersion = &common.KubeVersion{Version: "v1.37.0", Major: "1", Minor: "37"}
-	made, err := install.RunWithContext(t.Context(), loadChart(t), parse(t, values))
-	if err != nil {
-		return nil, err
-	}
-	return made.(*releasev1.Release), nil
+	return helm(t, values, "template", release, folder, "--namespace="+namespace, "--kube-version=v1.37.0")
 }
 
 // template returns the objects that helm template prints, by kind and name.
@@ -219,7 +216,7 @@ func template(t *testing.T, release, namespace, values string) map[string]mappin
 	t.Helper()
 	made, err := tryTemplate(t, release, namespace, values)
 	footest.Must(t, err)
-	return objectsOf(t, made.Manifest)
+	return objectsOf(t, made)
 }
 
 // objectsOf reads objects, and returns them by kind and name.

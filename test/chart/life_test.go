@@ -5,11 +5,11 @@
 package test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v4/pkg/action"
-	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,21 +28,21 @@ func TestReleaseLifecycle(t *testing.T) {
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	foo, made := c.makeFoo(namespace, name)
 
-	c.upgrade(release, namespace, loadChart(t), "{replicas: 3, workers: 8, networkPolicy: {enabled: false}}")
+	footest.Must(t, c.helm(namespace, "{replicas: 3, workers: 8, networkPolicy: {enabled: false}}", "upgrade", release, folder))
 	if got := c.field("deployment/"+name, namespace, ".status.availableReplicas"); got != "3" {
 		t.Errorf("After the upgrade, %s replicas are available", got)
 	}
 	if got := c.kubectl("get", "networkpolicy", "--namespace="+namespace, "--output=name"); strings.Contains(got, name) {
 		t.Errorf("After the upgrade, %s still exists", got)
 	}
-	c.rollback(release, namespace, 1)
+	footest.Must(t, c.helm(namespace, "", "rollback", release, "1"))
 	if got := c.field("deployment/"+name, namespace, ".spec.replicas"); got != "2" {
 		t.Errorf("After the rollback, replicas are %s", got)
 	}
 	c.field("networkpolicy/"+name, namespace, ".metadata.name")
 	c.isRestrictedByPolicy(namespace, name, "nginx:latest")
 
-	c.uninstall(release, namespace)
+	footest.Must(t, c.helm(namespace, "", "uninstall", release))
 	for _, kind := range []string{"deployment", "serviceaccount", "role", "rolebinding", "service", "poddisruptionbudget", "networkpolicy",
 		"clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding", "flowschema"} {
 		if got := c.kubectl("get", kind, "--namespace="+namespace, "--selector=app.kubernetes.io/instance="+release, "--output=name"); got != "" {
@@ -56,7 +56,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	if err := c.install("green", "elsewhere", ""); err == nil || !strings.Contains(err.Error(), definition) {
 		t.Errorf("Another release takes over the CRD without --take-ownership: %v", err)
 	}
-	footest.Must(t, c.install("green", "elsewhere", "", func(install *action.Install) { install.TakeOwnership = true }))
+	footest.Must(t, c.install("green", "elsewhere", "", "--take-ownership"))
 	footest.Must(t, c.install("red", "elsewhere", "{crds: {install: false}, watchNamespace: default, nginxImage: mirror.example.com/nginx:1}"))
 	c.isRestrictedByPolicy("elsewhere", "green-sample-controller", "nginx:latest")
 	c.isRestrictedByPolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
@@ -80,29 +80,30 @@ func TestUpgradeReplacesCRDAndPolicy(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace = program, program
 	footest.Must(t, c.install(release, namespace, ""))
-	older := loadChart(t)
-	replaceIn(t, older, "files/crds/", "description: Number of Pods that are available", "description: An older description")
-	replaceIn(t, older, "files/admission-policy", "<= 10", "<= 5")
+	older := filepath.Join(t.TempDir(), "older")
+	footest.Must(t, os.CopyFS(older, os.DirFS(folder)))
+	replaceIn(t, older+"/files/crds/samplecontroller.k8s.io_foos.yaml", "description: Number of Pods that are available", "description: An older description")
+	replaceIn(t, older+"/files/admission-policy.yaml", "<= 10", "<= 5")
 	description := func() string {
 		return c.field("crd/"+definition, "", ".spec.versions[0].additionalPrinterColumns[2].description")
 	}
 	limited := func() bool {
 		return strings.Contains(c.field("validatingadmissionpolicy/"+program, "", ".spec.validations[*].expression"), "<= 5")
 	}
-	c.upgrade(release, namespace, older, "")
+	footest.Must(t, c.helm(namespace, "", "upgrade", release, older))
 	if got := description(); got != "An older description" || !limited() {
 		t.Fatalf("The older chart was not installed: %s", got)
 	}
-	c.upgrade(release, namespace, loadChart(t), "")
+	footest.Must(t, c.helm(namespace, "", "upgrade", release, folder))
 	if got := description(); got != "Number of Pods that are available" || limited() {
 		t.Errorf("After the upgrade, the CRD's description is %q, and the policy is the older one: %t", got, limited())
 	}
-	c.rollback(release, namespace, 2)
+	footest.Must(t, c.helm(namespace, "", "rollback", release, "2"))
 	if got := description(); got != "An older description" || !limited() {
 		t.Errorf("After the rollback, the CRD's description is %q, and the policy is the newer one: %t", got, !limited())
 	}
 	// A chart without the CRD leaves the CRD in the cluster unchanged.
-	c.upgrade(release, namespace, loadChart(t), "crds: {install: false}")
+	footest.Must(t, c.helm(namespace, "crds: {install: false}", "upgrade", release, folder))
 	if got := description(); got != "An older description" {
 		t.Errorf("After an upgrade without the CRD, its description is %q", got)
 	}
@@ -115,25 +116,24 @@ func TestReleaseTakesOverFromKustomize(t *testing.T) {
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	foo, made := c.makeFoo(program, program)
 	c.kubectl("delete", "deployment", "--namespace="+program, program)
-	footest.Must(t, c.install(program, program, "", func(install *action.Install) { install.TakeOwnership, install.ForceConflicts = true, true }))
+	footest.Must(t, c.install(program, program, "", "--take-ownership", "--force-conflicts"))
 	c.isUnchanged(foos, foo)
 	c.isUnchanged(deployments, made)
 	c.isRestrictedByPolicy(program, program, "nginx:latest")
-	c.uninstall(program, program)
+	footest.Must(t, c.helm(program, "", "uninstall", program))
 	c.isUnchanged(foos, foo)
 	c.isUnchanged(deployments, made)
 }
 
-// replaceIn replaces text in a file of the chart.
-func replaceIn(t *testing.T, chart *chartv2.Chart, name, from, to string) {
+// replaceIn replaces text in a file.
+func replaceIn(t *testing.T, file, from, to string) {
 	t.Helper()
-	for _, file := range chart.Files {
-		if strings.HasPrefix(file.Name, name) && strings.Contains(string(file.Data), from) {
-			file.Data = []byte(strings.ReplaceAll(string(file.Data), from, to))
-			return
-		}
+	text, err := os.ReadFile(file)
+	footest.Must(t, err)
+	if !strings.Contains(string(text), from) {
+		t.Fatalf("%s lacks %q", file, from)
 	}
-	t.Fatalf("No file %s of the chart has %q", name, from)
+	footest.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), from, to)), 0o600))
 }
 
 // makeFoo creates the example of a Foo, and with the controller's account its Deployment.
