@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -29,7 +30,6 @@ const (
 type supervisor struct {
 	*testcluster.Process
 	t              *testing.T
-	bin            string
 	dir            string // the data folder
 	stdout, stderr testcluster.Log
 }
@@ -37,12 +37,12 @@ type supervisor struct {
 // launch starts devcluster with a data folder of the test, and kills it after the test.
 func launch(t *testing.T, dir, command string, args ...string) *supervisor {
 	t.Helper()
-	d := &supervisor{t: t, bin: testcluster.Devcluster(t), dir: dir}
-	cmd := exec.CommandContext(t.Context(), d.bin, append([]string{command, "-data-dir", dir}, args...)...)
+	d := &supervisor{t: t, dir: dir}
+	cmd := exec.CommandContext(t.Context(), testcluster.Devcluster(t), append([]string{command, "-data-dir", dir}, args...)...)
 	cmd.Stdout, cmd.Stderr = &d.stdout, &d.stderr
 	var err error
 	d.Process, err = testcluster.StartProcess(cmd)
-	must(t, err)
+	footest.Must(t, err)
 	t.Cleanup(func() {
 		d.Kill()
 		if t.Failed() {
@@ -52,9 +52,10 @@ func launch(t *testing.T, dir, command string, args ...string) *supervisor {
 	return d
 }
 
-// up starts a cluster and waits until it is ready.
+// up starts a cluster, for which kubectl is, and waits until it is ready.
 func up(t *testing.T, dir string, args ...string) *supervisor {
 	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "kubeconfig"))
 	d := launch(t, dir, "up", args...)
 	d.awaitText("export KUBECONFIG=")
 	return d
@@ -65,7 +66,7 @@ func (d *supervisor) awaitText(text string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), startLimit)
 	defer cancel()
-	must(d.t, d.stdout.Await(ctx, d.Process, text, 1))
+	footest.Must(d.t, d.stdout.Await(ctx, d.Process, text, 1))
 }
 
 // exitCode waits until devcluster exits.
@@ -80,28 +81,32 @@ func (d *supervisor) exitCode() int {
 // stop sends SIGTERM to devcluster, and returns its exit code.
 func (d *supervisor) stop() int {
 	d.t.Helper()
-	must(d.t, d.Signal(syscall.SIGTERM))
+	footest.Must(d.t, d.Signal(syscall.SIGTERM))
 	return d.exitCode()
 }
 
 // kubectl runs kubectl against the cluster and returns what it prints.
 func (d *supervisor) kubectl(args ...string) string {
 	d.t.Helper()
-	out, err := d.tryKubectl(args...)
-	if err != nil {
-		d.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	out, code := run(d.t, append([]string{"kubectl"}, args...)...)
+	if code != 0 {
+		d.t.Fatalf("kubectl %s: exit code %d\n%s", strings.Join(args, " "), code, out)
 	}
 	return out
 }
 
-// tryKubectl runs kubectl and returns what it prints, and its error.
-func (d *supervisor) tryKubectl(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), waitLimit)
+// run runs a command of devcluster that ends by itself, and returns what it prints and its
+// exit code.
+func run(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, d.bin, append([]string{"kubectl"}, args...)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(d.dir, "kubeconfig"))
-	out, err := cmd.CombinedOutput()
-	return strings.TrimSpace(string(out)), err
+	cmd := exec.CommandContext(ctx, testcluster.Devcluster(t), args...)
+	printed, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(printed)), cmd.ProcessState.ExitCode()
 }
 
 // processes returns the processes whose command line contains the data folder, one per
@@ -124,7 +129,7 @@ func commandLines(t *testing.T) []string {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(files) == 0 {
 		out, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,args=").Output()
-		must(t, err)
+		footest.Must(t, err)
 		return strings.Split(strings.TrimSpace(string(out)), "\n")
 	}
 	var lines []string
@@ -141,7 +146,7 @@ func commandLines(t *testing.T) []string {
 
 func (d *supervisor) checkNoProcess() {
 	d.t.Helper()
-	must(d.t, testcluster.Await(d.t.Context(), waitLimit, "all processes have ended", func(context.Context) error {
+	footest.Must(d.t, testcluster.Await(d.t.Context(), waitLimit, "all processes have ended", func(context.Context) error {
 		if left := processes(d.t, d.dir); left != "" {
 			return errors.New(left)
 		}
@@ -149,26 +154,9 @@ func (d *supervisor) checkNoProcess() {
 	}))
 }
 
-func exitCode(err error) int {
-	if err == nil {
-		return 0
-	}
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		return exit.ExitCode()
-	}
-	return -1
-}
-
 func checkGone(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("%s still exists (%v)", path, err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -5,9 +5,7 @@
 package devcluster
 
 import (
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -28,7 +27,7 @@ func TestKilledSupervisor(t *testing.T) {
 	if found := processes(t, dir); strings.Count(found, "\n")+1 != 8 {
 		t.Errorf("processes before the kill:\n%s", found)
 	}
-	must(t, d.Signal(syscall.SIGKILL))
+	footest.Must(t, d.Signal(syscall.SIGKILL))
 	d.exitCode()
 	d.checkNoProcess()
 }
@@ -62,8 +61,8 @@ func killComponent(t *testing.T, d *supervisor, component string) {
 		}
 		number, _, _ := strings.Cut(line, " ")
 		pid, err := strconv.Atoi(number)
-		must(t, err)
-		must(t, syscall.Kill(pid, syscall.SIGKILL))
+		footest.Must(t, err)
+		footest.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 		return
 	}
 	t.Fatalf("no process of %s", component)
@@ -130,10 +129,10 @@ func TestSecondSignal(t *testing.T) {
 	script := `trap 'echo heard' TERM; echo ready; while :; do sleep 0.1; done`
 	d := launch(t, t.TempDir(), "run", without, "--", "sh", "-c", script)
 	d.awaitText("ready")
-	must(t, d.Signal(syscall.SIGTERM))
+	footest.Must(t, d.Signal(syscall.SIGTERM))
 	d.awaitText("heard")
 	began := time.Now()
-	must(t, d.Signal(syscall.SIGTERM))
+	footest.Must(t, d.Signal(syscall.SIGTERM))
 	if code := d.exitCode(); code != 128+9 {
 		t.Errorf("exit code %d, want that of a killed command", code)
 	}
@@ -148,7 +147,6 @@ func TestSecondSignal(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	bin := testcluster.Devcluster(t)
 	for _, test := range []struct {
 		args string
 		want int
@@ -159,36 +157,9 @@ func TestBadCommandLines(t *testing.T) {
 		{"run -- no-such-command", 127, "no-such-command"},
 		{"dance", 2, `unknown command "dance"`},
 	} {
-		out, err := exec.CommandContext(t.Context(), bin, strings.Fields(test.args)...).CombinedOutput()
-		if exitCode(err) != test.want || !strings.Contains(string(out), test.says) || strings.Count(string(out), "\n") != 1 {
-			t.Errorf("devcluster %s: exit code %d, %s", test.args, exitCode(err), out)
+		out, code := run(t, strings.Fields(test.args)...)
+		if code != test.want || !strings.Contains(out, test.says) || strings.Contains(out, "\n") {
+			t.Errorf("devcluster %s: exit code %d, %s", test.args, code, out)
 		}
-	}
-}
-
-// TestEmulatedVersion checks that all components work together when they emulate the
-// oldest version: Pods become ready, and are garbage collected with their Deployment. A
-// scheduler that does not emulate the API server's version never becomes ready.
-func TestEmulatedVersion(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), testcluster.Devcluster(t), "version").Output()
-	must(t, err)
-	_, list, _ := strings.Cut(string(out), "\nEmulates ")
-	emulated := strings.Fields(list)
-	if len(emulated) < 2 {
-		t.Fatalf("no version to emulate except its own:\n%s", out)
-	}
-	oldest := emulated[0]
-	d := up(t, t.TempDir(), "-emulated-version="+oldest)
-	var server struct{ EmulationMajor, EmulationMinor string }
-	must(t, json.Unmarshal([]byte(d.kubectl("get", "--raw=/version")), &server))
-	if got := server.EmulationMajor + "." + server.EmulationMinor; got != oldest {
-		t.Errorf("the API server emulates %s, want %s", got, oldest)
-	}
-	d.kubectl("create", "deployment", "web", "--image=nginx")
-	d.kubectl("rollout", "status", "deployment/web", "--timeout=25s")
-	d.kubectl("delete", "deployment", "web")
-	d.kubectl("wait", "--for=delete", "pods", "--selector=app=web", "--timeout=25s")
-	if code := d.stop(); code != 0 {
-		t.Errorf("exit code %d", code)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/sample-controller/test/footest"
 )
 
 // TestUp starts a cluster, uses it, and stops it.
@@ -77,17 +79,17 @@ func (d *supervisor) testPermissions(t *testing.T) {
 		{"nobody", "get", "pods", "", "no"},
 		{"devcluster-admin", "get", "pods", "", "no"}, // the permissions are those of its group, not of its name
 	} {
-		out, err := d.tryKubectl("auth", "can-i", test.verb, test.resource, "--subresource="+test.subresource,
+		out, _ := run(t, "kubectl", "auth", "can-i", test.verb, test.resource, "--subresource="+test.subresource,
 			"--as="+test.user, "--all-namespaces")
 		if lines := strings.Split(out, "\n"); lines[len(lines)-1] != test.want {
-			t.Errorf("%s %s %s/%s: %s (%v), want %s", test.user, test.verb, test.resource, test.subresource, out, err, test.want)
+			t.Errorf("%s %s %s/%s: %s, want %s", test.user, test.verb, test.resource, test.subresource, out, test.want)
 		}
 	}
 }
 
 func (d *supervisor) testAudit(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(d.dir, "audit.log"))
-	must(t, err)
+	footest.Must(t, err)
 	log := string(data)
 	for _, user := range []string{
 		"devcluster-admin", "system:kube-scheduler", "kwok",
@@ -131,8 +133,8 @@ func (d *supervisor) testKubectl(t *testing.T) {
 		{"a plugin", []string{"dance", "slowly"}, 42, "dancing slowly"},
 	} {
 		t.Setenv("PATH", "testdata/plugins"+string(os.PathListSeparator)+os.Getenv("PATH"))
-		out, err := d.tryKubectl(test.args...)
-		if code := exitCode(err); code != test.want || !strings.Contains(out, test.says) {
+		out, code := run(t, append([]string{"kubectl"}, test.args...)...)
+		if code != test.want || !strings.Contains(out, test.says) {
 			t.Errorf("%s: exit code %d, %s", test.name, code, out)
 		}
 	}
@@ -144,10 +146,9 @@ func (d *supervisor) testRefusals(t *testing.T) {
 	server := d.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
 	_, port, _ := strings.Cut(server, "127.0.0.1:")
 	other := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), d.bin, "up", "-data-dir", other, "-api-port", port).CombinedOutput()
-	want := "-api-port: port " + port + " is in use"
-	if exitCode(err) != 1 || !strings.Contains(string(out), want) || strings.Count(string(out), "\n") != 1 {
-		t.Errorf("exit code %d, %s", exitCode(err), out)
+	out, code := run(t, "up", "-data-dir", other, "-api-port", port)
+	if want := "-api-port: port " + port + " is in use"; code != 1 || !strings.Contains(out, want) || strings.Contains(out, "\n") {
+		t.Errorf("exit code %d, %s", code, out)
 	}
 	checkGone(t, other)
 }
