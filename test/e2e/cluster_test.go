@@ -22,7 +22,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/footest"
@@ -39,7 +38,6 @@ const (
 
 	crdName   = "foos.samplecontroller.k8s.io"
 	crdFolder = moduleRoot + "/artifacts/crd"
-	crdFile   = crdFolder + "/samplecontroller.k8s.io_foos.yaml"
 )
 
 // dryRun makes the API server judge a write without storing it.
@@ -154,13 +152,6 @@ func newOwnCluster(t *testing.T, flags ...string) *testCluster {
 	return c
 }
 
-// newBareCluster starts a cluster with only an API server and etcd, so that no Pod ever
-// runs.
-func newBareCluster(t *testing.T) *testCluster {
-	t.Helper()
-	return newOwnCluster(t, testcluster.ControlPlaneOnly)
-}
-
 // inDefault returns the namespace default of the test's own cluster.
 func (c *testCluster) inDefault() *namespace { return &namespace{metav1.NamespaceDefault, c} }
 
@@ -169,24 +160,20 @@ var crds = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}.Wit
 // installCRDs installs the CRDs that the cluster lacks, and waits until the API server
 // serves them. It returns an error if the cluster has another one.
 func (c *testCluster) installCRDs(ctx context.Context) error {
-	files, err := filepath.Glob(crdFolder + "/*.yaml")
+	definitions, err := c.render(ctx, crdFolder)
 	if err != nil {
 		return err
 	}
-	for _, file := range files {
-		wanted, err := readObject(file)
-		if err != nil {
-			return err
-		}
+	for _, wanted := range definitions {
 		name := wanted.GetName()
-		_, err = c.dynamic.Resource(crds).Create(ctx, wanted, metav1.CreateOptions{})
+		_, err := c.dynamic.Resource(crds).Create(ctx, wanted, metav1.CreateOptions{})
 		switch {
 		case err == nil:
 			c.installedCRDs = append(c.installedCRDs, name)
 		case !apierrors.IsAlreadyExists(err):
 			return fmt.Errorf("installing the CustomResourceDefinition %s: %w", name, err)
 		case !c.has(ctx, wanted):
-			return fmt.Errorf("the cluster's %s differs from %s: apply that first", name, file)
+			return fmt.Errorf("the cluster's %s differs from that in %s: apply that first", name, crdFolder)
 		}
 		if _, err := c.runKubectl(ctx, "wait", "--for=condition=Established", "crd/"+name, timeout); err != nil {
 			return err
@@ -206,19 +193,6 @@ func (c *testCluster) has(ctx context.Context, wanted *unstructured.Unstructured
 	candidate.Object["spec"] = wanted.Object["spec"]
 	result, err := c.dynamic.Resource(crds).Update(ctx, candidate, metav1.UpdateOptions{DryRun: dryRun})
 	return err == nil && equality.Semantic.DeepEqual(found.Object["spec"], result.Object["spec"])
-}
-
-// readObject reads a YAML file with one object.
-func readObject(path string) (*unstructured.Unstructured, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	object := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(content, &object.Object); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return object, nil
 }
 
 func writeFile(t *testing.T, folder, name, content string) string {

@@ -38,7 +38,7 @@ func (ns *namespace) deployments() typedappsv1.DeploymentInterface {
 // new leader has the Lease, unless the overlay also allows the earlier image.
 func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	t.Parallel()
-	c := newBareCluster(t)
+	c := newOwnCluster(t, testcluster.ControlPlaneOnly)
 	const mirror = "registry.example.com/mirror/nginx:1.29"
 	ns := c.inDefault()
 	k := ns.primary()

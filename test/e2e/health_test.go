@@ -57,7 +57,7 @@ func (p *process) expectHealth(t *testing.T, path string, code int, says ...stri
 // the CRD is installed and its caches are filled.
 func TestTheControllerWaitsForAMissingCRD(t *testing.T) {
 	t.Parallel()
-	own := newBareCluster(t)
+	own := newOwnCluster(t, testcluster.ControlPlaneOnly)
 	flags := []string{"-kubeconfig=" + own.inDefault().newAccount(t).kubeconfig,
 		"-health-probe-bind-address=" + anyPort, "-metrics-bind-address=" + anyPort}
 	stopped := startController(t, flags...)

@@ -42,7 +42,7 @@ func TestAnOverlayCannotTurnOffTheAdmissionPolicy(t *testing.T) {
 	for variant, folder := range map[string]string{"all namespaces": deployFolder, "one namespace": namespacedFolder} {
 		t.Run(variant, func(t *testing.T) {
 			t.Parallel()
-			c := newBareCluster(t)
+			c := newOwnCluster(t, testcluster.ControlPlaneOnly)
 			var installed *account
 			for _, overlay := range overlays {
 				t.Run(overlay.name, func(t *testing.T) {

@@ -31,32 +31,29 @@ func TestThirdPartyClientsWorkUnchanged(t *testing.T) {
 	ns := newNamespace(t)
 	ns.startController(t)
 	t.Run("a program compiled against upstream's clientset, informer and lister", func(t *testing.T) {
-		program := filepath.Join(t.TempDir(), "thirdparty")
-		goCommand(t, "build", "-o", program, ".")
-		command := exec.CommandContext(t.Context(), program,
-			"-kubeconfig="+cluster.kubeconfig, "-namespace="+ns.name, "-timeout="+patience.String())
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Errorf("The program failed: %v\n%s", err, out)
-		}
+		env := []string{"CLIENT_KUBECONFIG=" + cluster.kubeconfig, "CLIENT_NAMESPACE=" + ns.name}
+		goCommand(t, env, "test", "-vet=off", "-count=1", ".")
 		awaitGone(t, ns.primary().children(), "third-party")
 	})
 	t.Run("upstream's example-foo.yaml", func(t *testing.T) {
-		goCommand(t, "mod", "download", "k8s.io/sample-controller")
-		upstream := strings.TrimSpace(goCommand(t, "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-controller"))
+		goCommand(t, nil, "mod", "download", "k8s.io/sample-controller")
+		upstream := strings.TrimSpace(goCommand(t, nil, "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-controller"))
 		ns.kubectl(t, "create", "--filename="+filepath.Join(upstream, "artifacts/examples/example-foo.yaml"))
 		ns.awaitReplicas(t, "example-foo", 1)
 	})
 }
 
 // goCommand runs the go command in the module of test/thirdparty, which depends on
-// upstream's, and returns its output.
-func goCommand(t *testing.T, args ...string) string {
+// upstream's, with more environment variables, and returns its output.
+func goCommand(t *testing.T, env []string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "go", args...)
-	command.Dir = "../thirdparty"
+	command.Dir, command.Env = "../thirdparty", append(os.Environ(), env...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
-	footest.Must(t, err)
+	if err != nil {
+		t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
 	return string(out)
 }
 
@@ -65,7 +62,7 @@ func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	t.Parallel()
 	needsUpstream(t)
 	program := filepath.Join(t.TempDir(), "upstream")
-	goCommand(t, "build", "-o", program, "k8s.io/sample-controller")
+	goCommand(t, nil, "build", "-o", program, "k8s.io/sample-controller")
 	ns := newNamespace(t)
 	k := ns.primary()
 	// Upstream's controller can't be restricted to a namespace, and must not write in others.

@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -248,7 +247,7 @@ func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 	}
 	_, err := ns.rawFoos().Create(t.Context(), rawFoo(longName, "deploymentName", "long"), metav1.CreateOptions{})
 	footest.Must(t, err)
-	own.restoreCRD(t)
+	own.kubectl(t, "replace", "--filename="+crdFolder)
 	writeStatus("time", largeNumber, dryRun, apierrors.IsInvalid)
 
 	beside.witness(t)
@@ -271,17 +270,6 @@ func (c *testCluster) newNamespace(t *testing.T) *namespace {
 	ns, err := c.createNamespace(t.Context())
 	footest.Must(t, err)
 	return ns
-}
-
-// restoreCRD restores the shipped CRD. It replaces the whole spec, not only the patched parts.
-func (c *testCluster) restoreCRD(t *testing.T) {
-	t.Helper()
-	wanted, err := readObject(crdFile)
-	footest.Must(t, err)
-	spec, err := json.Marshal(wanted.Object["spec"])
-	footest.Must(t, err)
-	patch := `[{"op":"replace","path":"/spec","value":` + string(spec) + `}]`
-	c.kubectl(t, "patch", "crd", crdName, "--type=json", "--patch="+patch)
 }
 
 // rawFoos returns a client for Foos that our types can't represent.
