@@ -48,22 +48,51 @@ func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 }
 
 // Nothing of a Foo's child may be changed except what the Foo owns. The test changes and
-// removes each field of a child in which every field is set, one at a time.
+// removes each field of a child in which every field is set, one at a time, and sets each to
+// the value of a new child.
 func TestAThiefChangesOnlyOwnedFields(t *testing.T) {
 	eachKind(t, (*row).testFieldsOfChildren)
 }
 
 func (r *row) testFieldsOfChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
-	child := r.random(t, foo, full)
+	tried := 0
+	try := r.trying(t, s, foo, full, &tried)
+	walk(try.fields, nil, func(at path, value any) {
+		if to := another(value); to != nil {
+			try.update("changed", at, to)
+		}
+		try.update("removed", at, nil)
+	})
+	atLeast(t, tried, 10)
+	for seed := range uint64(20) { // some have labels, selectors and the like in the way
+		try := r.trying(t, s, foo, seed, &tried)
+		walk(fieldsOf(t, stored[object](t, r.Desired(foo, r.seenBy(foo)))), nil, func(at path, value any) {
+			try.update("set to what a Foo asks for", at, value)
+		})
+	}
+}
+
+// trial is a Foo's child, of which update changes a field.
+type trial struct {
+	fields map[string]any
+	update func(did string, at path, to any)
+}
+
+// trying returns a trial of a child with random content, which counts the refusals.
+func (r *row) trying(t *testing.T, s *server, foo plan.Owner, seed uint64, refused *int) trial {
+	t.Helper()
+	child := r.random(t, foo, seed)
 	r.SetOwned(child, foo, r.seenBy(foo))
 	child, _ = r.read(t, fieldsOf(t, child)) // without what no client can send
 	fields := fieldsOf(t, child)
 	if err := s.update(t, child, child); err != nil {
 		t.Fatalf("an update that changes nothing: %v", err)
 	}
-	tried := 0
-	try := func(did string, at path, to any) {
+	return trial{fields, func(did string, at path, to any) {
+		if isSystems(at) {
+			return
+		}
 		changed, ok := r.read(t, with(fields, at, to))
 		if !ok {
 			return
@@ -72,21 +101,11 @@ func (r *row) testFieldsOfChildren(t *testing.T, s *server) {
 		switch {
 		case isBroken(answer): // the API server does not store an object without this field
 		case isRefused(t, answer):
-			tried++
+			*refused++
 		case !r.ownedPart(t).isFreeAt(at, fields) && !reflect.DeepEqual(fields, fieldsOf(t, changed)):
 			t.Errorf("%v may be %s", at, did)
 		}
-	}
-	walk(fields, nil, func(at path, value any) {
-		if isSystems(at) {
-			return
-		}
-		if to := another(value); to != nil {
-			try("changed", at, to)
-		}
-		try("removed", at, nil)
-	})
-	atLeast(t, tried, 10)
+	}}
 }
 
 // isSystems reports whether a field is none that an update can set: the status, and what

@@ -182,7 +182,6 @@ func TestGeneratedPolicies(t *testing.T) {
 			for what, test := range map[string]func(t *testing.T, s *server){
 				"creates": k.testCreates, "repairs": k.testRepairs, "adoptions": k.testAdoptions, "deletes": k.testDeletes,
 				"fields of new children": k.testFieldsOfNewChildren, "fields of children": k.testFieldsOfChildren, "attempts": k.testAttempts,
-				"marks": func(t *testing.T, _ *server) { k.testMarks(t, "the policy", text) },
 			} {
 				t.Run(what, func(t *testing.T) { test(t, s) })
 			}
@@ -197,7 +196,7 @@ func TestGeneratedPolicies(t *testing.T) {
 func TestRefusalsAreInWordsOfTheKind(t *testing.T) {
 	other := &footest.OwnerRow{Kind: &footest.Kind{}}
 	other.Kind.Kind, other.Resource.Resource = "HTTPMouse", "httpmice"
-	if got := inWordsOf(other, "Foos, wasAFoos, a Foo"); got != "HTTPMice, wasAFoos, a HTTPMouse" {
+	if got := inWordsOf(other, "Foos, wasAFoos, a Foo"); got != "HTTPMice, wasAHTTPMice, a HTTPMouse" {
 		t.Errorf("the text is %q", got)
 	}
 }

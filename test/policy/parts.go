@@ -5,10 +5,8 @@
 package policy
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -80,7 +78,7 @@ func (p *part) observeElements(before, after, asked []any) {
 		p.each = &part{}
 	}
 	for i := range after {
-		p.each.observe(before[i], after[i], at(asked, i))
+		p.each.observe(before[i], after[i], elementAt(asked, i))
 	}
 }
 
@@ -92,7 +90,7 @@ func (p *part) observeNamed(before, after, asked []any) {
 	delete(known, "")
 	for i, element := range after {
 		wanted, isKnown := known[nameIn(element)]
-		was := at(before, i)
+		was := elementAt(before, i)
 		switch {
 		case i >= len(before) && isKnown:
 			p.element(nameIn(element))
@@ -164,28 +162,6 @@ func (p *part) isWhole() bool {
 	return p.whole || isLeaf || p.gone && !p.stays || p.each != nil && p.each.isWhole()
 }
 
-// names returns the owned fields within a value, such as spec.replicas,
-// containers[nginx].image and ports[*].port.
-func (p *part) names(at string) sets.Set[string] {
-	names := sets.New[string]()
-	if p.isWhole() || p.replaced {
-		names.Insert(at)
-	}
-	if p.isWhole() {
-		return names
-	}
-	for key, inner := range p.fields {
-		names = names.Union(inner.names(strings.TrimPrefix(at+"."+key, ".")))
-	}
-	for name, inner := range p.named {
-		names = names.Union(inner.names(fmt.Sprintf("%s[%s]", at, name)))
-	}
-	if p.each != nil {
-		names = names.Union(p.each.names(at + "[*]"))
-	}
-	return names
-}
-
 // isFreeAt reports whether a policy can't know the value at a path within a value, because
 // it does not know what the Foo asks for.
 func (p *part) isFreeAt(at path, within any) bool {
@@ -198,7 +174,7 @@ func (p *part) isFreeAt(at path, within any) bool {
 		return false
 	}
 	if index, ok := at[0].(int); ok {
-		element, inner := elementsIn(within)[index], p.each
+		element, inner := elementAt(elementsIn(within), index), p.each
 		if named := p.named[nameIn(element)]; named != nil {
 			inner = named
 		}
@@ -236,8 +212,8 @@ func nameIn(element any) string {
 	return name
 }
 
-// at returns an element of a list, or nil.
-func at(list []any, i int) any {
+// elementAt returns an element of a list, or nil.
+func elementAt(list []any, i int) any {
 	if i < len(list) {
 		return list[i]
 	}

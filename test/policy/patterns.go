@@ -149,41 +149,26 @@ func (p *pattern) expression(path, indent string) string {
 	switch {
 	case p.fields != nil:
 		for _, key := range slices.Sorted(maps.Keys(p.fields)) {
-			entries = append(entries, p.fields[key].entry(quote(key)+": ", path+optional(key), indent+"  ", p.isOfTexts()))
-		}
-		if p.isShort() {
-			return "{" + strings.Join(entries, ", ") + "}"
+			entries = append(entries, p.fields[key].entry(quote(key)+": ", path+optional(key), indent+"  "))
 		}
 		return "{\n" + indent + "  " + strings.Join(entries, ",\n"+indent+"  ") + "}"
 	case p.items != nil:
 		for i, item := range p.items {
-			entries = append(entries, item.entry("", fmt.Sprintf("%s[?%d]", path, i), indent, p.isOfTexts()))
+			entries = append(entries, item.entry("", fmt.Sprintf("%s[?%d]", path, i), indent))
 		}
 		return "[" + strings.Join(entries, ", ") + "]"
 	}
 	return p.text
 }
 
-// isShort reports whether the fields fit into a line.
-func (p *pattern) isShort() bool {
-	for _, inner := range p.fields {
-		if inner.free || inner.optional || len(inner.fields) > 0 || len(inner.items) > 0 {
-			return false
-		}
-	}
-	return len(p.fields) < 4
-}
-
 // entry writes the pattern as an entry of a map or a list. Their values must have one
 // type: dyn(...) hides others.
-func (p *pattern) entry(key, path, indent string, ofTexts bool) string {
+func (p *pattern) entry(key, path, indent string) string {
 	switch {
 	case p.free:
 		return "?" + key + path
 	case p.optional:
 		return fmt.Sprintf("?%s%s.hasValue() ? optional.of(dyn(%s)) : optional.none()", key, path, p.expression(path, indent))
-	case ofTexts:
-		return key + p.expression(path, indent)
 	}
 	return key + "dyn(" + p.expression(path, indent) + ")"
 }
@@ -220,17 +205,6 @@ func (p *pattern) isFreeAt(at path) bool {
 		return index < len(p.items) && p.items[index].isFreeAt(at[1:])
 	}
 	return p.fields[at[0].(string)].isFreeAt(at[1:])
-}
-
-// isOfTexts reports whether all values are texts.
-func (p *pattern) isOfTexts() bool {
-	isText := func(p *pattern) bool { return !p.free && !p.optional && strings.ContainsAny(p.text, `'"(`) }
-	for _, inner := range p.fields {
-		if !isText(inner) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(p.items, func(inner *pattern) bool { return !isText(inner) })
 }
 
 var identifier = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9]*$`)

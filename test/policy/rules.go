@@ -13,16 +13,16 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"example.com/sample-controller/test/footest"
 )
 
 // rules writes the items of a policy for a kind.
 type rules struct {
-	kind, aKind            string
-	owner                  *footest.OwnerRow
-	variables, validations strings.Builder
+	kind, aKind string
+	owner       *footest.OwnerRow
+	variable    string
+	validations strings.Builder
 }
 
 // othersFields are those of an object that other rules judge, or that an update of it
@@ -33,32 +33,31 @@ const othersFields = "'apiVersion', 'kind', 'metadata', 'status'"
 // owns a part.
 func (r *rules) write(asked *pattern, owned *part) {
 	expression := asked.expression("dyn(object)", "      ")
-	set := slices.DeleteFunc(owned.list(""), func(field string) bool { // the others are cleared
-		return !strings.Contains(expression, field[strings.LastIndex(field, ".")+1:])
-	})
-	r.variable("asked", set, expression,
-		"The "+r.kind+" that a Foo asks for, with the API server's defaults. What is not the same for all",
-		"Foos, and what the API server chooses, is as in the object: a policy can't know it.")
-	r.validation(nil, "request.operation != 'CREATE' ||\n"+
+	if strings.ContainsAny(expression, "\n\"") {
+		expression = ">-\n      " + expression
+	} else {
+		expression = `"` + expression + `"`
+	}
+	r.variable = "  # The " + r.kind + " that a Foo asks for, with the API server's defaults. What is not the same for all\n" +
+		"  # Foos, and what the API server chooses, is as in the object: a policy can't know it.\n" +
+		"  - name: asked\n    expression: " + expression + "\n"
+	r.validation("request.operation != 'CREATE' ||\n"+
 		"      (dyn(object).all(k, k in ["+othersFields+"] || k in variables.asked) &&\n"+
 		"       variables.asked.all(k, k in dyn(object) && dyn(object)[k] == variables.asked[k]))",
 		"may create "+r.aKind+" only as a Foo asks for it, without settings of its own")
 	for _, c := range r.conditions(owned, nil, "dyn(object)", "dyn(oldObject)", "variables.asked") {
-		r.validation(c.owned, "request.operation != 'UPDATE' ||\n      ("+c.expression+")", c.message)
+		r.validation("request.operation != 'UPDATE' ||\n      ("+c.expression+")", c.message)
 	}
 }
 
-// condition is one for an update, with the fields whose mark it gets.
-type condition struct {
-	owned               []string
-	expression, message string
-}
+// condition is one for an update.
+type condition struct{ expression, message string }
 
 // conditions returns those for an update of an object or a map at a path. now, before and asked
 // are expressions for it in the new and the old object, and for what a Foo asks for.
 func (r *rules) conditions(owned *part, path []string, now, before, asked string) (all []condition) {
-	add := func(owned []string, expression string, message ...string) {
-		all = append(all, condition{owned, expression, strings.Join(message, " ")})
+	add := func(expression string, message ...string) {
+		all = append(all, condition{expression, strings.Join(message, " ")})
 	}
 	keys := slices.Sorted(maps.Keys(owned.fields))
 	free, within := quoted(keys), "of "+r.aKind
@@ -67,7 +66,7 @@ func (r *rules) conditions(owned *part, path []string, now, before, asked string
 	} else {
 		within = "in the " + strings.Join(path, ".") + " " + within
 	}
-	add(owned.own(path), unchanged(free, now, before), "may change only", enumerate(keys), within)
+	add(unchanged(free, now, before), "may change only", enumerate(keys), within)
 	for _, key := range keys {
 		inner, path := owned.fields[key], append(slices.Clip(path), key)
 		at, now, before, asked := strings.Join(path, "."), now+optional(key), before+optional(key), asked+optional(key)
@@ -75,18 +74,17 @@ func (r *rules) conditions(owned *part, path []string, now, before, asked string
 		switch {
 		case inner.isWhole() && inner.free: // any value
 		case inner.isWhole():
-			add(inner.list(at), isAsked(now, before, asked), "may set the", at, "of", r.aKind, "only to what a Foo asks for")
+			add(isAsked(now, before, asked), "may set the", at, "of", r.aKind, "only to what a Foo asks for")
 		case inner.fields != nil:
 			all = append(all, r.conditions(inner, path, now+".orValue({})", before+".orValue({})", asked)...)
 		case inner.each != nil:
-			add(inner.list(at), r.sameEach(inner, inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"),
+			add(r.sameEach(inner, inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"),
 				"may change the", at, "of", r.aKind, "only as a Foo asks for it")
 		default:
 			now, before := inner.elementsAt(now), inner.elementsAt(before)
-			add(nil, sameOthers(names, now, before), "may change only", enumerate(names), "in the", at, "of", r.aKind)
+			add(sameOthers(names, now, before), "may change only", enumerate(names), "in the", at, "of", r.aKind)
 			for _, name := range names {
-				element := inner.named[name]
-				add(element.list(at+"["+name+"]"), r.sameNamed(element, name, now, before, asked+".orValue([])"),
+				add(r.sameNamed(inner.named[name], name, now, before, asked+".orValue([])"),
 					"may change the", name, "in the", at, "of", r.aKind, "only as a Foo asks for it")
 			}
 		}
@@ -170,59 +168,13 @@ func enumerate(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// list returns the owned fields within a part.
-func (p *part) list(at string) []string { return p.names(at).UnsortedList() }
-
-// own returns the fields of a part that are owned as a whole.
-func (p *part) own(path []string) (owned []string) {
-	for key, inner := range p.fields {
-		if inner.isWhole() || inner.replaced {
-			owned = append(owned, strings.Join(append(slices.Clip(path), key), "."))
-		}
-	}
-	return owned
-}
-
-func (r *rules) variable(name string, owned []string, expression string, comment ...string) {
-	item(&r.variables, owned, comment)
-	if strings.ContainsAny(expression, "\n\"") {
-		expression = ">-\n      " + expression
-	} else {
-		expression = `"` + expression + `"`
-	}
-	fmt.Fprintf(&r.variables, "  - name: %s\n    expression: %s\n", name, expression)
-}
-
-func (r *rules) validation(owned []string, expression, message string) {
-	item(&r.validations, owned, nil)
+func (r *rules) validation(expression, message string) {
 	fmt.Fprintf(&r.validations, "  - expression: >-\n      %s\n    message: \"%s %s\"\n    reason: Forbidden\n", expression, program, message)
 }
 
-// item writes the comment and the mark of an item.
-func item(to *strings.Builder, owned, comment []string) {
-	for _, line := range comment {
-		fmt.Fprintf(to, "  # %s\n", line)
-	}
-	slices.Sort(owned)
-	if len(owned) > 0 {
-		fmt.Fprintf(to, "  # owned: %s\n", strings.Join(owned, ", "))
-	}
-}
-
-// wordFoo matches the kind Foo in a text, and its plural.
-var wordFoo = regexp.MustCompile(`\b(Foos|Foo)\b`)
-
 // inWordsOf returns a text about Foos as one about a kind.
 func inWordsOf(owner *footest.OwnerRow, text string) string {
-	if owner == footest.FooOwner {
-		return text
-	}
-	return wordFoo.ReplaceAllStringFunc(text, func(word string) string {
-		if word == "Foos" {
-			return plural(owner.Kind.Kind, owner.Resource.Resource)
-		}
-		return owner.Kind.Kind
-	})
+	return strings.NewReplacer("Foos", plural(owner.Kind.Kind, owner.Resource.Resource), "Foo", owner.Kind.Kind).Replace(text)
 }
 
 // plural returns the plural of a kind, such as HTTPMice for HTTPMouse, by its resource.
@@ -245,81 +197,39 @@ const (
 	generated = "# Generated by make update-policy. DO NOT EDIT."
 )
 
-// The parts of a policy's text.
+// What changes in the head of a policy.
 var (
-	itemOf     = regexp.MustCompile(`(?m)^((?:  # .*\n)*)  - (.*\n(?:    .*\n)*)`)
-	variableIn = regexp.MustCompile(`variables\.(\w+)`)
-	nameOfItem = regexp.MustCompile(`^name: (\w+)\n`)
 	nameAt     = regexp.MustCompile(`(?m)^  (name|policyName): (.*)$`)
 	groupsAt   = regexp.MustCompile(`(?m)^    - apiGroups: .*$`)
 	resourceAt = regexp.MustCompile(`(?m)^      resources: .*$`)
 )
 
 // assemble returns the policy for a resource: the head of the one that is written by hand,
-// its items that read only metadata, and the rules of the row.
+// its items about metadata, and the rules of the row.
 func assemble(text string, own *rules, of schema.GroupVersionResource) (string, error) {
 	_, text, _ = strings.Cut(text, "\napiVersion:")
-	head, rest, _ := strings.Cut(text, "  variables:\n")
-	variables, rest, _ := strings.Cut(rest, "  validations:\n")
-	validations, binding, found := strings.Cut(rest, "---\n")
+	head, text, _ := strings.Cut(text, "  # The image.\n")
+	image, text, _ := strings.Cut(text, "  # The spec.\n")
+	_, text, _ = strings.Cut(text, "  validations:\n")
+	validations, text, _ := strings.Cut(text, "  # The spec.\n")
+	_, binding, found := strings.Cut(text, "---\n")
 	if !found {
-		return "", fmt.Errorf("%s is not a policy and its binding", byHand)
+		return "", fmt.Errorf("%s is not a policy and its binding, with comments that begin the parts", byHand)
 	}
-	defined := map[string]string{}
-	readsOnlyMetadata := func(text string) bool {
-		return !strings.Contains(text, ".spec")
-	}
-	for _, match := range itemOf.FindAllStringSubmatch(variables, -1) {
-		if readsOnlyMetadata(match[2]) {
-			defined[nameOfItem.FindStringSubmatch(match[2])[1]] = match[2]
-		}
-	}
-	var kept strings.Builder
-	for _, match := range itemOf.FindAllStringSubmatch(validations, -1) {
-		if readsOnlyMetadata(match[2]) && areDefined(match[2], defined) {
-			kept.WriteString(match[0])
-		}
-	}
-	used := usedIn(kept.String()+own.variables.String()+own.validations.String(), defined)
-	var shared strings.Builder
-	for _, match := range itemOf.FindAllStringSubmatch(variables, -1) {
-		if used.Has(nameOfItem.FindStringSubmatch(match[2])[1]) {
-			shared.WriteString(match[0])
-		}
+	if strings.Contains(own.variable, imageVariable) {
+		head += image
 	}
 	head = groupsAt.ReplaceAllString(head, fmt.Sprintf("    - apiGroups: [%q]", of.Group))
 	head = resourceAt.ReplaceAllString(head, fmt.Sprintf("      resources: [%s]", of.Resource))
-	all := generated + "\n" + own.introduction() + "apiVersion:" +
-		own.reworded(head+"  variables:\n"+shared.String(), of) + own.variables.String() +
-		"  validations:\n" + own.reworded(kept.String(), of) + own.validations.String() + "---\n" + binding
+	all := generated + "\n" + own.introduction() + "apiVersion:" + own.reworded(head, of) + own.variable +
+		"  validations:\n" + own.reworded(validations, of) + own.validations.String() + "---\n" + binding
 	return inWordsOf(own.owner, nameAt.ReplaceAllString(all, "  $1: $2-"+of.Resource)), nil
-}
-
-// areDefined reports whether a text uses only some variables.
-func areDefined(text string, defined map[string]string) bool {
-	for _, match := range variableIn.FindAllStringSubmatch(text, -1) {
-		if expression, ok := defined[match[1]]; !ok || !areDefined(expression, defined) {
-			return false
-		}
-	}
-	return true
-}
-
-// usedIn returns the variables among some that a text uses, also through others.
-func usedIn(text string, defined map[string]string) sets.Set[string] {
-	used := sets.New[string]()
-	for _, match := range variableIn.FindAllStringSubmatch(text, -1) {
-		if expression, ok := defined[match[1]]; ok && !used.Has(match[1]) {
-			used = used.Insert(match[1]).Union(usedIn(expression, defined))
-		}
-	}
-	return used
 }
 
 // introduction is the comment at the head of a generated policy.
 func (r *rules) introduction() string {
 	return fmt.Sprintf(`# From the row of the %s in internal/plan, and from the items of
-# admission-policy.yaml that judge only metadata. That file says what the rules are for.
+# admission-policy.yaml about metadata. That file says what the rules are for.
 #
 # To write rules that the row does not contain, such as the range of a number, remove the
 # first line: make update-policy then leaves this file alone, and the tests still compare

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The policy's text against the table: what is in one must be in the other.
+// The shipped policies and roles against the table: what is in one must be in the other.
 
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,41 +16,6 @@ import (
 
 	"example.com/sample-controller/test/footest"
 )
-
-// mark matches a comment of a policy that names the owned fields in the next item of the
-// list, and that item.
-var mark = regexp.MustCompile(`(?m)^ *# owned: (.+)\n((?: *#.*\n)*)( *)- (.*\n(?:(?: {4}.*)?\n)*)`)
-
-// The policy's lines for an owned field are marked, so that they are found when the row
-// changes: "# owned: spec.replicas", above an item of the variables or validations.
-func TestThePolicyMarksTheOwnedFields(t *testing.T) {
-	for _, policy := range policies(t) {
-		for _, k := range rows {
-			if policy.covers(k.resource(t)) {
-				k.testMarks(t, policy.file, policy.text)
-			}
-		}
-	}
-}
-
-// testMarks compares the marks in a policy with what the row owns.
-func (r *row) testMarks(t *testing.T, file, text string) {
-	owned, marked := r.ownedPart(t).names(""), sets.New[string]()
-	for _, match := range mark.FindAllStringSubmatch(text, -1) {
-		for field := range strings.SplitSeq(match[1], ", ") {
-			marked.Insert(field)
-			if last := field[strings.LastIndex(field, ".")+1:]; !strings.Contains(match[4], last) {
-				t.Errorf("%s: the mark of %s is above an item without %q:\n%s", file, field, last, match[4])
-			}
-		}
-	}
-	for field := range owned.Difference(marked) {
-		t.Errorf("%s: a Foo owns %s of its %s, but no item has the mark '# owned: %s'", file, field, r.Kind, field)
-	}
-	for field := range marked.Difference(owned) {
-		t.Errorf("%s: the mark '# owned: %s' names no field of the %s that a Foo owns", file, field, r.Kind)
-	}
-}
 
 // unrestricted returns the resources that the controller may write without a policy.
 func unrestricted() sets.Set[string] {
