@@ -265,7 +265,6 @@ func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 	for _, object := range whole.objects {
 		kept := r.kept(CopyOf(object))
 		r.checkIndexed(t, NewBuckets(), object, kept)
-		checkSmall(t, kept)
 		trimmed.objects = append(trimmed.objects, kept)
 	}
 	want, got := whole.decide(), trimmed.decide()
@@ -274,17 +273,6 @@ func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 	footest.ExpectEqual(t, "the drift", want.Drift, got.Drift)
 	if want.Action != ActionAdopt && want.Action != ActionUpdate { // which write what they read live
 		footest.ExpectEqual(t, "the status", whole.statusAfter(whole.outcomeOf(want), footest.Now).GetStatus(), trimmed.statusAfter(trimmed.outcomeOf(got), footest.Now).GetStatus())
-	}
-}
-
-// mostKept bounds the memory that the cache may take for one object, in bytes.
-const mostKept = 8 << 10
-
-// checkSmall fails if the cache keeps more of an object than the bound for any object.
-func checkSmall(t *testing.T, kept footest.Object) {
-	t.Helper()
-	if sized, ok := kept.(interface{ Size() int }); ok && sized.Size() > mostKept {
-		t.Errorf("%d bytes are kept of a %Object", sized.Size(), kept)
 	}
 }
 

@@ -7,6 +7,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -22,6 +23,9 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
+
+// mostKept bounds the memory that the cache may take for one object, in bytes.
+const mostKept = 8 << 10
 
 // Users who may write Foos or their children must not be able to fill the controller's
 // memory. These objects are as large as the API server accepts, or larger.
@@ -83,7 +87,7 @@ func retained(t *testing.T, object metav1.Object) int {
 	footest.Must(t, err)
 	kept := make([]any, copies)
 	for i := range kept {
-		received := newLike(object)
+		received := reflect.New(reflect.TypeOf(object).Elem()).Interface()
 		footest.Must(t, json.Unmarshal(sent, received))
 		kept[i], err = transform(received)
 		footest.Must(t, err)
@@ -91,13 +95,6 @@ func retained(t *testing.T, object metav1.Object) int {
 	full := heap()
 	clear(kept)
 	return (full - heap()) / copies
-}
-
-func newLike(object metav1.Object) any {
-	if _, ok := object.(*samplev1alpha1.Foo); ok {
-		return new(samplev1alpha1.Foo)
-	}
-	return shipped.Empty()
 }
 
 // heap returns the bytes in use after garbage collections.
