@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/test/footest"
 )
 
 // Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1.
@@ -42,7 +44,7 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 		calls   string
 	}{{2, "HTTP/1.1"}, {keptConnections, "HTTP/1.1"}, {keptConnections + 1, "HTTP/2.0"}} {
 		clients, err := New(config, row.workers, 0)
-		must(t, err)
+		footest.Must(t, err)
 		ctx, of := t.Context(), map[string]string{}
 		for name, client := range map[string]struct {
 			rest rest.Interface
@@ -55,7 +57,7 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 			"Events":                {clients.Events.CoreV1().RESTClient(), "HTTP/1.1"},
 			"the Lease":             {clients.Election.CoordinationV1().RESTClient(), "HTTP/2.0"},
 		} {
-			must(t, client.rest.Get().Resource("things").Do(ctx).Error())
+			footest.Must(t, client.rest.Get().Resource("things").Do(ctx).Error())
 			if got := <-protocols; got != client.want {
 				t.Errorf("%d workers: requests for %s use %s, not %s", row.workers, name, got, client.want)
 			}
@@ -109,7 +111,7 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 			defer server.Close()
 			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, WrapTransport: handOverRetryAfter,
 				ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + ",application/json"}})
-			must(t, err)
+			footest.Must(t, err)
 			_, err = client.AppsV1().ReplicaSets("team-a").Get(t.Context(), "web", metav1.GetOptions{})
 			if n := calls.Load(); n != 1 {
 				t.Errorf("the request was sent %d times, not once", n)
@@ -128,7 +130,7 @@ func protobuf(t *testing.T) string {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	text, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, metav1.SchemeGroupVersion), &apierrors.NewTooManyRequests("too many", 7).ErrStatus)
-	must(t, err)
+	footest.Must(t, err)
 	return string(text)
 }
 
@@ -143,9 +145,9 @@ func TestAnAnswerIsLeftAlone(t *testing.T) {
 	defer server.Close()
 	for _, path := range []string{"/?after=7", "/busy?after=Fri,+31+Dec+2027+23:59:59+GMT"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
-		must(t, err)
+		footest.Must(t, err)
 		response, err := handOverRetryAfter(http.DefaultTransport).RoundTrip(request)
-		must(t, err)
+		footest.Must(t, err)
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		if string(body) != "text" || response.Header.Get("Retry-After") == "" {

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/test/footest"
 )
 
 // watch watches ReplicaSets with the client of the informers. It returns the queries of the
@@ -82,7 +84,7 @@ func TestOtherWatchesAreOpened(t *testing.T) {
 					f.answer(answers{listReplicaSets: row.answer})
 				}
 				lists, watches, err := f.watch(row.options)
-				must(t, err)
+				footest.Must(t, err)
 				if len(lists) != row.lists || !slices.Equal(watches, []string{row.watch}) {
 					t.Errorf("there were %d lists, and the watches %v", len(lists), watches)
 				}
@@ -127,10 +129,10 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 				return &http.Response{StatusCode: code, Status: http.StatusText(code), Body: http.NoBody}, nil
 			})
 			client, err := rest.HTTPClientFor(forInformers(&rest.Config{Transport: server}))
-			must(t, err)
+			footest.Must(t, err)
 			send := func(path string) error {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://cluster"+path, nil)
-				must(t, err)
+				footest.Must(t, err)
 				answer, err := client.Do(request)
 				if err == nil {
 					answer.Body.Close()

@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/footest"
 )
 
 // The log names the resource, the verb, the scope and the manifest. Whoever grants
@@ -81,12 +82,12 @@ func TestWaitsForWhatMayStillCome(t *testing.T) {
 				f.answer(row.answers)
 				done := make(chan error, 1)
 				go func() { done <- f.wait(f.ctx) }()
-				advance(10*time.Minute - time.Second)
+				footest.Advance(10*time.Minute - time.Second)
 				if tries := f.count(listFoos); len(done) > 0 || tries != row.tries {
 					t.Fatalf("there were %d tries in 10 minutes, not %d", tries, row.tries)
 				}
 				f.answer(nil)
-				must(t, <-done)
+				footest.Must(t, <-done)
 				said := f.log.String()
 				for _, want := range row.says {
 					if !strings.Contains(said, want) {
@@ -110,7 +111,7 @@ func TestEachCauseOfWaitingIsLoggedUntilAStop(t *testing.T) {
 			f.answer(answers{listFoos: apierrors.NewNotFound(foosResource.GroupResource(), "")})
 		})
 		time.AfterFunc(2*time.Minute, stop)
-		must(t, f.wait(ctx))
+		footest.Must(t, f.wait(ctx))
 		if said := f.log.String(); strings.Count(said, "asks clients to retry later") != 1 || strings.Count(said, "is not installed") != 1 {
 			t.Errorf("the log does not say once for each cause what the controller waits for:\n%s", said)
 		}
@@ -129,10 +130,10 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
 				f.answer(answers{watchFoos: answer})
-				must(t, f.wait(f.ctx))
+				footest.Must(t, f.wait(f.ctx))
 				services := corev1.SchemeGroupVersion.WithResource("services")
-				must(t, f.clients.WaitUntilReadable(f.ctx, "", foosResource, services)) // of all namespaces
-				advance(time.Hour)
+				footest.Must(t, f.clients.WaitUntilReadable(f.ctx, "", foosResource, services)) // of all namespaces
+				footest.Advance(time.Hour)
 				want := []string{
 					listFoos, watchFoos, listReplicaSets, watchReplicaSets,
 					"list /apis/samplecontroller.k8s.io/v1alpha1/foos", "watch /apis/samplecontroller.k8s.io/v1alpha1/foos",
@@ -207,7 +208,7 @@ func run(t *testing.T, test func(*testing.T, *fakeServer)) {
 		f := &fakeServer{t: t, ctx: klog.NewContext(t.Context(), logger), log: logger.GetSink().(ktesting.Underlier).GetBuffer()}
 		var err error
 		f.clients, err = New(&rest.Config{Host: "https://cluster", QPS: -1, Transport: f}, 2, time.Second)
-		must(t, err)
+		footest.Must(t, err)
 		test(t, f)
 	})
 }
@@ -238,7 +239,7 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	text, err := json.Marshal(body)
-	must(f.t, err)
+	footest.Must(f.t, err)
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, nil
 }
 
@@ -259,18 +260,4 @@ func (f *fakeServer) count(request string) int {
 // wait waits for Foos and ReplicaSets.
 func (f *fakeServer) wait(ctx context.Context) error {
 	return f.clients.WaitUntilReadable(ctx, "team-a", foosResource, replicaSetsResource)
-}
-
-// advance moves the clock of a test's bubble forward, then waits until every goroutine in
-// the bubble is idle. No real time passes.
-func advance(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a bubble this moves the clock forward
-	synctest.Wait()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -67,11 +67,6 @@ func (s *sharing) add(namespace string, count int) {
 	}
 }
 
-func pass(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
 // A namespace whose syncs take 10 s, as while its webhook times out, leaves a worker to the
 // others, and gets no more turns than its share of the time.
 func TestASlowNamespaceDelaysOthersByOneSyncAtMost(t *testing.T) {
@@ -87,14 +82,14 @@ func TestASlowNamespaceDelaysOthersByOneSyncAtMost(t *testing.T) {
 		t.Run(fmt.Sprintf("%d workers, after %v", row.workers, row.at), func(t *testing.T) {
 			share(t, row.workers, map[string]time.Duration{"slow": 10 * time.Second, "quick": time.Millisecond}, func(s *sharing) {
 				s.add("slow", 100)
-				pass(row.at)
+				footest.Advance(row.at)
 				asked := time.Now()
 				s.add("quick", 20)
-				pass(time.Minute)
+				footest.Advance(time.Minute)
 				if syncs, last := s.of("quick"); syncs != 20 || last.Sub(asked) > row.most {
 					t.Errorf("of 20 syncs of the other namespace %d were made, the last after %v", syncs, last.Sub(asked))
 				}
-				pass(time.Hour)
+				footest.Advance(time.Hour)
 				syncs, _ := s.of("slow")
 				footest.ExpectEqual(t, "the syncs of the slow namespace", 100, syncs)
 			})
@@ -107,11 +102,11 @@ func TestASlowNamespaceDelaysOthersByOneSyncAtMost(t *testing.T) {
 func TestNamespacesShareTheTime(t *testing.T) {
 	share(t, 1, map[string]time.Duration{"a": 40 * time.Millisecond, "b": 10 * time.Millisecond}, func(s *sharing) {
 		s.add("a", 1000)
-		pass(4 * time.Second)
+		footest.Advance(4 * time.Second)
 		before, _ := s.of("a")
 		footest.ExpectEqual(t, "the syncs of 40 ms before", 100, before)
 		s.add("b", 1000)
-		pass(2 * time.Second)
+		footest.Advance(2 * time.Second)
 		slow, _ := s.of("a")
 		quick, _ := s.of("b")
 		if slow -= before; slow < 23 || slow > 27 || quick < 90 || quick > 110 {
@@ -194,15 +189,15 @@ func TestAnIdleQueueRemembersNothing(t *testing.T) {
 		for range 2 { // a key that is done may come again
 			s.add("slow", 5)
 			s.add("quick", 5)
-			pass(time.Hour)
+			footest.Advance(time.Hour)
 		}
 		for _, after := range []time.Duration{0, 5 * time.Second, 7 * time.Second} { // each runs twice
-			pass(after)
+			footest.Advance(after)
 			s.add("slow", 3)
 		}
-		pass(time.Hour)
+		footest.Advance(time.Hour)
 		s.add("quick", 1) // its end forgets the slow one
-		pass(time.Second)
+		footest.Advance(time.Second)
 		fair := s.fair
 		if len(fair.processing)+fair.announced.Len()+fair.Len()+len(fair.next)+
 			len(fair.began)+len(fair.running)+len(fair.parked)+len(fair.slowUntil) != 0 {

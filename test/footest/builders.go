@@ -219,47 +219,40 @@ func ownerRef(apiVersion, kind, name string, uid types.UID, controller bool) met
 var fooNews = []func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo{
 	func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo { return foo },
 	func(*samplev1alpha1.Foo) *samplev1alpha1.Foo { return nil },
-	changedFoo(func(foo *samplev1alpha1.Foo) {
+	changed(func(foo *samplev1alpha1.Foo) {
 		WithChildName("older")(foo)
 		foo.Generation = 2
 	}),
-	changedFoo(func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas, foo.Generation = new(int32(7)), 2 }),
-	changedFoo(func(foo *samplev1alpha1.Foo) { foo.UID, foo.Status = "uid-new", samplev1alpha1.FooStatus{} }),
-	changedFoo(BeingDeleted),
-	changedFoo(func(foo *samplev1alpha1.Foo) { foo.Status = olderStatus() }),
-}
-
-func changedFoo(change func(*samplev1alpha1.Foo)) func(*samplev1alpha1.Foo) *samplev1alpha1.Foo {
-	return func(foo *samplev1alpha1.Foo) *samplev1alpha1.Foo {
-		foo.ResourceVersion = "30"
-		change(foo)
-		return foo
-	}
+	changed(func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas, foo.Generation = new(int32(7)), 2 }),
+	changed(func(foo *samplev1alpha1.Foo) { foo.UID, foo.Status = "uid-new", samplev1alpha1.FooStatus{} }),
+	changed(BeingDeleted),
+	changed(func(foo *samplev1alpha1.Foo) { foo.Status = olderStatus() }),
 }
 
 // The changes of a child that the caches have not seen.
 var childNews = []func(child Object) Object{
 	func(child Object) Object { return child },
 	func(Object) Object { return nil },
-	changedChild(func(child Object) { child.SetOwnerReferences(nil) }),
-	changedChild(func(child Object) { child.SetOwnerReferences(owners[ownerOtherFoo]) }),
-	changedChild(func(child Object) { child.SetOwnerReferences(owners[ownerThisFoo]) }),
-	changedChild(Terminating),
-	changedChild(func(child Object) {
+	changed(func(child Object) { child.SetOwnerReferences(nil) }),
+	changed(func(child Object) { child.SetOwnerReferences(owners[ownerOtherFoo]) }),
+	changed(func(child Object) { child.SetOwnerReferences(owners[ownerThisFoo]) }),
+	changed(Terminating),
+	changed(func(child Object) {
 		child.SetUID("uid-again")
 		child.SetOwnerReferences(nil)
 		child.SetAnnotations(nil)
 	}),
-	changedChild(func(child Object) {
+	changed(func(child Object) {
 		child.SetAnnotations(map[string]string{samplev1alpha1.AnnotationAdoptBy: "b", "team": "b"})
 	}),
 }
 
-func changedChild(change func(Object)) func(Object) Object {
-	return func(child Object) Object {
-		child.SetResourceVersion("30")
-		change(child)
-		return child
+// changed changes an object in a newer version.
+func changed[T Object](change func(T)) func(T) T {
+	return func(object T) T {
+		object.SetResourceVersion("30")
+		change(object)
+		return object
 	}
 }
 

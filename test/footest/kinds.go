@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/randfill"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
@@ -263,15 +262,6 @@ func (k *Kind) ForeignNamed(name string) Object {
 	object.SetName(name)
 	object.SetNamespace(Namespace)
 	return object
-}
-
-// IsDeleted reports whether a Foo can cease to ask for a child that it has, so that the
-// controller deletes it.
-func (k *Kind) IsDeleted() bool {
-	foo := k.Owner().New("a", "web", 1)
-	changed := copyOf(foo)
-	randfill.NewWithSeed(0).NilChance(0).Fill(specOf(changed))
-	return k.mayBeUnwanted || k.Name(changed) != k.Name(foo)
 }
 
 // IsOptional reports whether a Foo may go without a child of the kind.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,6 +183,13 @@ func Must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Advance moves the clock of a test's bubble forward, then waits until every goroutine in
+// the bubble is idle. No real time passes.
+func Advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 // KeyOf returns the key of an object in the work queue.
