@@ -10,28 +10,17 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // Quote writes what a terminal would not show as a character as Go does in strings, such as
 // \x1b and \n: nobody can then move the cursor, reverse the text after it, or begin a line.
 func Quote(text string) string {
-	var b strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[0])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			quoted := strconv.QuoteRune(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-		text = text[size:]
-	}
-	return b.String()
+	quoted := strconv.Quote(text)
+	return unquoted.Replace(quoted[1 : len(quoted)-1])
 }
+
+// unquoted has what Go escapes in strings but a terminal shows.
+var unquoted = strings.NewReplacer(`\"`, `"`, `\\`, `\`)
 
 // EscapeJSON returns JSON with the same values that is safe to print: its encoder escapes
 // only some of the characters that Quote does.
