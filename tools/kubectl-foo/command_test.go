@@ -75,7 +75,7 @@ var hostileAnswers = map[string]string{
 		"ownerReferences": [{"apiVersion": "v1", "kind": HOSTILE, "name": HOSTILE, "uid": "2", "controller": true}]}}]}`,
 	"/apis/apps/v1/namespaces/default/replicasets": `{"apiVersion": "apps/v1", "kind": "ReplicaSetList"}`,
 	"/api/v1/namespaces/default/pods":              `{"apiVersion": "v1", "kind": "PodList"}`,
-	"/api/v1/namespaces/default/events":            `{"apiVersion": "v1", "kind": "EventList", "items": [{"involvedObject": {"uid": "1", "kind": "Foo", "name": "a"}, "reason": HOSTILE, "message": HOSTILE}]}`,
+	"/api/v1/namespaces/default/events":            `{"apiVersion": "v1", "kind": "EventList", "items": [{"metadata": {"name": "x", "namespace": "default"}, "involvedObject": {"uid": "1", "kind": "Foo", "name": "a"}, "reason": HOSTILE, "message": HOSTILE}]}`,
 }
 
 const hostileFoo = `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "1"},

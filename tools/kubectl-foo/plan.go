@@ -93,13 +93,13 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	world, err := c.Find(ctx, kinds.Children())
+	world, _, err := c.Find(ctx, kinds.Children())
 	if err != nil {
 		return err
 	}
 	now, plans := metav1.Now(), make([]*report.Plan, len(targets))
 	for i, target := range targets {
-		if plans[i], err = report.NewPlan(preview.Of(target.kind, target.owner, world.World, now)); err != nil {
+		if plans[i], err = report.NewPlan(preview.Of(target.kind, target.owner, world, now)); err != nil {
 			return err
 		}
 		if o.serverDryRun {

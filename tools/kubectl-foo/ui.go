@@ -40,8 +40,7 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 			if options.Cluster, err = cluster.New(config, allNamespaces); err != nil {
 				return err
 			}
-			options.Kinds = kindsWith(controller.image)
-			options.LeaseNamespace, options.LeaseName = controller.leaseNamespace, controller.leaseName
+			options.Kinds, options.Lease = kindsWith(controller.image), controller.lease
 			return serve(command.Context(), options, port, streams.Out)
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
@@ -27,13 +28,16 @@ The command only reads. What it may not read it leaves out, and says so.`
 const maxEvents = 10
 
 // controllerFlags say what the controller's own flags say.
-type controllerFlags struct{ image, leaseNamespace, leaseName string }
+type controllerFlags struct {
+	image string
+	lease cache.ObjectName
+}
 
 func (f *controllerFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.image, "image", options.DefaultImage, "Image of the Pods, as the controller's flag -image.")
-	flags.StringVar(&f.leaseNamespace, "lease-namespace", names.Controller, "Namespace of the controller's Lease.")
-	flags.StringVar(&f.leaseName, "lease-name", names.Controller, "Name of the controller's Lease.")
+	flags.StringVar(&f.lease.Namespace, "lease-namespace", names.Controller, "Namespace of the controller's Lease.")
+	flags.StringVar(&f.lease.Name, "lease-name", names.Controller, "Name of the controller's Lease.")
 }
 
 func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -76,7 +80,6 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 	if err != nil {
 		return nil, err
 	}
-	s := &explain.Subject{Kind: kind, Now: time.Now(), LeaseName: controller.leaseNamespace + "/" + controller.leaseName}
 	owners, err := c.ListOwners(ctx, kind, name)
 	if err != nil {
 		return nil, err
@@ -84,10 +87,11 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 	if len(owners) == 0 {
 		return nil, c.NoOwner(kind, name)
 	}
-	s.Owner = owners[0]
-	if s.Found, err = c.Find(ctx, cluster.Kinds{kind}.Explaining()); err != nil {
+	world, missing, err := c.Find(ctx, cluster.Kinds{kind}.Explaining())
+	if err != nil {
 		return nil, err
 	}
-	s.Lease, s.LeaseErr = c.Lease(ctx, controller.leaseNamespace, controller.leaseName)
-	return explain.Of(s)
+	return explain.Of(&explain.Subject{
+		Owner: owners[0], Kind: kind, World: world, Missing: missing, Lease: c.Lease(ctx, controller.lease), Now: time.Now(),
+	})
 }

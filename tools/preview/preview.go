@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,7 +77,7 @@ func (s *Sync) IsIdle() bool {
 
 // Of returns what a sync of a Foo would write. now becomes the time of the condition's
 // transition if there is one.
-func Of(kind *plan.OwnerKind, foo plan.Owner, objects *World, now metav1.Time) *Sync {
+func Of(kind *plan.OwnerKind, foo plan.Owner, objects World, now metav1.Time) *Sync {
 	sync := &Sync{Kind: kind, Owner: kept(kind.Transform, foo)}
 	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
 		return kept(row.Transform, objects.named(row, foo)), objects.ControlledBy(row, foo)
@@ -158,50 +159,57 @@ func kept[T plan.Object](transform cache.TransformFunc, object T) (kept T) {
 	return trimmed.(T) //nolint:forcetypeassert // an object keeps its type
 }
 
-// World holds the objects of a cluster that syncs read, beside the Foos.
-type World struct {
-	byName       map[name]plan.Object
-	byController map[controller][]plan.Object
-}
+// World holds the objects of a cluster that syncs read, beside the Foos. Their indexes are Indexers.
+type World map[schema.GroupVersionResource]cache.Indexer
 
-type (
-	name struct {
-		resource schema.GroupVersionResource
-		object   cache.ObjectName
-	}
-	controller struct {
-		resource schema.GroupVersionResource
-		uid      types.UID
-	}
-)
+// byOwner is the index of objects by who controls them, and of Events by what they are about.
+const byOwner = "owner"
 
-// NewWorld returns a World without objects.
-func NewWorld() *World {
-	return &World{map[name]plan.Object{}, map[controller][]plan.Object{}}
-}
+// Indexers make the indexes of a World.
+var Indexers = cache.TypedIndexersToIndexers(cache.TypedIndexers[plan.Object]{byOwner: func(object plan.Object) ([]string, error) {
+	if event, ok := object.(*corev1.Event); ok {
+		return []string{ownerKey(event.Namespace, event.InvolvedObject.UID)}, nil
+	}
+	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+		return []string{ownerKey(object.GetNamespace(), ref.UID)}, nil
+	}
+	return nil, nil
+}})
+
+func ownerKey(namespace string, uid types.UID) string { return namespace + "/" + string(uid) }
 
 // Add adds an object of a resource.
-func (w *World) Add(resource schema.GroupVersionResource, object plan.Object) {
-	w.byName[name{resource, cache.MetaObjectToName(object)}] = object
-	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
-		key := controller{resource, ref.UID}
-		w.byController[key] = append(w.byController[key], object)
+func (w World) Add(resource schema.GroupVersionResource, object plan.Object) {
+	_ = w.of(resource).Add(object) // it has a key
+}
+
+// of returns the objects of a resource.
+func (w World) of(resource schema.GroupVersionResource) cache.Indexer {
+	if w[resource] == nil {
+		w[resource] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, Indexers)
 	}
+	return w[resource]
 }
 
 // named returns the object of the name that a Foo asks for, or nil.
-func (w *World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
-	return w.byName[name{row.Resource, cache.NewObjectName(foo.GetNamespace(), row.Name(foo))}]
+func (w World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
+	found, _, _ := w.of(row.Resource).GetByKey(cache.NewObjectName(foo.GetNamespace(), row.Name(foo)).String())
+	named, _ := found.(plan.Object)
+	return named
 }
 
 // ControlledBy returns the objects of a row that a Foo controls, in the order of their names.
-func (w *World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object {
-	return slices.DeleteFunc(w.Below(row.Resource, foo.GetUID()), func(object plan.Object) bool { return !row.OwnerKind.IsControlledBy(object, foo) })
+func (w World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object {
+	return slices.DeleteFunc(w.Below(row.Resource, foo), func(object plan.Object) bool { return !row.OwnerKind.IsControlledBy(object, foo) })
 }
 
-// Below returns the objects of a resource whose controller has the UID, in the order of their names.
-func (w *World) Below(resource schema.GroupVersionResource, uid types.UID) []plan.Object {
-	return slices.SortedFunc(slices.Values(w.byController[controller{resource, uid}]), func(a, b plan.Object) int {
-		return strings.Compare(a.GetName(), b.GetName())
-	})
+// Below returns the objects of a resource that an object controls, or the Events about it, in the order of their names.
+func (w World) Below(resource schema.GroupVersionResource, owner plan.Object) []plan.Object {
+	var below []plan.Object
+	found, _ := w.of(resource).ByIndex(byOwner, ownerKey(owner.GetNamespace(), owner.GetUID())) // they have this index
+	for _, object := range found {
+		below = append(below, object.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
+	}
+	slices.SortFunc(below, func(a, b plan.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return below
 }

@@ -23,7 +23,7 @@ func Of(kind *plan.OwnerKind, foo footest.Object, children []footest.Object) *pr
 	if foo == nil {
 		return nil
 	}
-	world := preview.NewWorld()
+	world := preview.World{}
 	for _, child := range children {
 		world.Add(footest.KindOf(child).Resource, child)
 	}

@@ -10,15 +10,17 @@ import (
 	"io"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes/scheme"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -42,6 +44,8 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 		return nil, err
 	}
 	config.QPS = -1 // the API server's own limits are enough
+	// Protobuf takes half of the time of JSON, and is not for kinds of CustomResourceDefinitions.
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, err
@@ -52,36 +56,19 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 	return &Cluster{namespace, config}, nil
 }
 
-// Found is what owners may have in a namespace. Missing are the errors of what the account may not read.
-type Found struct {
-	*preview.World
-
-	Events  []*corev1.Event
-	Missing []error
-}
-
-// Add adds an object of a resource.
-func (f *Found) Add(r Resource, object plan.Object) {
-	if event, ok := object.(*corev1.Event); ok {
-		f.Events = append(f.Events, event)
-		return
-	}
-	f.World.Add(r.GroupVersionResource, object)
-}
-
-// Find reads resources.
-func (c *Cluster) Find(ctx context.Context, resources []Resource) (*Found, error) {
-	found := &Found{World: preview.NewWorld()}
+// Find reads resources. missing are the errors of what the account may not read.
+func (c *Cluster) Find(ctx context.Context, resources []Resource) (world preview.World, missing []error, err error) {
+	world = preview.World{}
 	for _, r := range resources {
-		err := c.eachOf(ctx, r, "", func(object plan.Object) { found.Add(r, object) })
+		err := c.eachOf(ctx, r, "", func(object plan.Object) { world.Add(r.GroupVersionResource, object) })
 		switch {
 		case r.IsOptional && apierrors.IsForbidden(err):
-			found.Missing = append(found.Missing, err)
+			missing = append(missing, err)
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return found, nil
+	return world, missing, nil
 }
 
 // ListOwners reads all objects of a kind of the program, or the one of a name.
@@ -98,26 +85,33 @@ func (c *Cluster) NoOwner(kind *plan.OwnerKind, name string) error {
 	return fmt.Errorf("there is no %s %q in the namespace %q", kind.Kind, name, c.Namespace)
 }
 
+// Lease is the controller's, which has been renewed, or Err is why there is none.
+type Lease struct {
+	*coordinationv1.Lease
+
+	Name cache.ObjectName
+	Err  error
+}
+
 // Lease reads the controller's Lease.
-func (c *Cluster) Lease(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
-	client, _, err := c.clientOf(coordinationv1.SchemeGroupVersion.WithResource("leases"))
+func (c *Cluster) Lease(ctx context.Context, name cache.ObjectName) Lease {
+	client, err := coordinationclient.NewForConfig(c.config)
 	if err != nil {
-		return nil, err
+		return Lease{nil, name, err}
 	}
-	lease := &coordinationv1.Lease{}
-	err = client.Get().Namespace(namespace).Resource("leases").Name(name).Do(ctx).Into(lease)
+	lease, err := client.Leases(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, describe(err, "get", coordinationv1.Resource("leases"))
+		err = describe(err, "get", coordinationv1.Resource("leases"))
 	case err == nil && lease.Spec.RenewTime == nil:
 		err = errors.New("it has never been renewed")
 	}
-	return lease, err
+	return Lease{lease, name, err}
 }
 
 // eachOf lists the objects of a resource, or the one of a name.
 func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(object plan.Object)) error {
-	client, types, err := c.clientOf(r.GroupVersionResource)
+	client, err := c.clientOf(r.GroupVersionResource)
 	if err != nil {
 		return err
 	}
@@ -141,7 +135,7 @@ func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(o
 // Informer returns an informer of a resource, which calls told after each change, and with each error that keeps it from
 // reading the resource.
 func (c *Cluster) Informer(r Resource, told func(err error)) (cache.SharedIndexInformer, error) {
-	client, types, err := c.clientOf(r.GroupVersionResource)
+	client, err := c.clientOf(r.GroupVersionResource)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +144,7 @@ func (c *Cluster) Informer(r Resource, told func(err error)) (cache.SharedIndexI
 		return nil, err
 	}
 	list := cache.NewListWatchFromClient(client, r.Resource, c.Namespace, fields.Everything())
-	informer := cache.NewSharedIndexInformer(list, object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	informer := cache.NewSharedIndexInformer(list, object, 0, preview.Indexers)
 	trimming := informer.SetTransform(func(object any) (any, error) {
 		if object, ok := object.(plan.Object); ok {
 			return r.trimmed(object), nil
@@ -168,22 +162,22 @@ func (c *Cluster) Informer(r Resource, told func(err error)) (cache.SharedIndexI
 	return informer, errors.Join(trimming, handling, watching)
 }
 
-// clientOf returns a client of a resource's group and version, and the types of these.
-func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClient, *runtime.Scheme, error) {
-	version, types, codecs := resource.GroupVersion(), scheme.Scheme, scheme.Codecs
-	config := rest.CopyConfig(c.config)
-	if types.IsVersionRegistered(version) {
-		// It takes half of the time of JSON.
-		config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	} else {
-		types, codecs = fooscheme.Scheme, fooscheme.Codecs
-	}
-	config.GroupVersion, config.APIPath, config.NegotiatedSerializer = &version, "/apis", codecs.WithoutConversion()
+// types are those of all resources.
+var types = func() *runtime.Scheme {
+	types := runtime.NewScheme()
+	utilruntime.Must(errors.Join(scheme.AddToScheme(types), fooscheme.AddToScheme(types)))
+	return types
+}()
+
+// clientOf returns a client of a resource's group and version.
+func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClient, error) {
+	config, version := rest.CopyConfig(c.config), resource.GroupVersion()
+	config.GroupVersion, config.APIPath = &version, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
 	if version.Group == "" {
 		config.APIPath = "/api"
 	}
-	client, err := rest.RESTClientFor(config)
-	return client, types, err
+	return rest.RESTClientFor(config)
 }
 
 // describe says what failed, and which permission or definition is missing if one is.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/internal/names"
@@ -59,7 +60,7 @@ func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner p
 func dryRun[T plan.Object](ctx context.Context, c *Cluster, begin func(*rest.RESTClient) *rest.Request, verb string,
 	resource schema.GroupVersionResource, subresource string, object T, body any,
 ) (stored T, err error) {
-	client, _, err := c.clientOf(resource)
+	client, err := c.clientOf(resource)
 	if err != nil {
 		return stored, err
 	}
@@ -83,9 +84,9 @@ func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resou
 		Namespace: namespace, Verb: verb, Group: resource.Group, Resource: resource.Resource, Subresource: subresource,
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
-	client, _, reviewErr := c.clientOf(authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews"))
+	client, reviewErr := authorizationclient.NewForConfig(c.config)
 	if reviewErr == nil {
-		reviewErr = client.Post().Resource("selfsubjectaccessreviews").Body(review).Do(ctx).Into(review)
+		review, reviewErr = client.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	}
 	if reviewErr != nil || review.Status.Allowed {
 		return err

@@ -98,7 +98,7 @@ func (k Kinds) Children() []Resource {
 var (
 	ReplicaSets = Resource{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", true, true}
 	Pods        = Resource{corev1.SchemeGroupVersion.WithResource("pods"), "Pod", true, true}
-	events      = Resource{corev1.SchemeGroupVersion.WithResource("events"), "Event", true, true}
+	Events      = Resource{corev1.SchemeGroupVersion.WithResource("events"), "Event", true, true}
 )
 
 // Explaining returns the resources that explain owners: their children, with the managers of their fields, and what these
@@ -108,7 +108,7 @@ func (k Kinds) Explaining() []Resource {
 	for i := range all {
 		all[i].isTrimmed = false
 	}
-	return adding(all, ReplicaSets, Pods, events)
+	return adding(all, ReplicaSets, Pods, Events)
 }
 
 // adding adds resources that are not there yet.

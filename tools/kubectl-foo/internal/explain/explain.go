@@ -11,12 +11,10 @@ import (
 	"strings"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
@@ -31,14 +29,12 @@ import (
 type Subject struct {
 	Owner plan.Owner
 	Kind  *plan.OwnerKind
-	*cluster.Found
+	preview.World
 
-	// Lease is the controller's, which has been renewed, or LeaseErr is why there is none.
-	// LeaseName is NAMESPACE/NAME.
-	Lease     *coordinationv1.Lease
-	LeaseErr  error
-	LeaseName string
-	Now       time.Time
+	// Missing are the errors of what the account may not read.
+	Missing []error
+	Lease   cluster.Lease
+	Now     time.Time
 }
 
 // Finding is something to know, and what the reader can do about it, if anything.
@@ -81,13 +77,13 @@ func Of(s *Subject) (*Explanation, error) {
 	if err != nil {
 		return nil, err
 	}
-	has, about := s.tree()
+	has, events := s.tree()
 	e := &Explanation{Kind: s.Kind.Kind, Namespace: s.Owner.GetNamespace(), Name: s.Owner.GetName(), Controller: s.Controller(), Has: has, Next: next}
 	s.addState(e)
 	if e.Owners, err = s.owners(); err != nil {
 		return nil, err
 	}
-	for _, event := range s.events(about) {
+	for _, event := range newestFirst(events) {
 		e.Events = append(e.Events, Event{
 			s.age(lastSeen(event)), event.Type, event.InvolvedObject.Kind + " " + event.InvolvedObject.Name, event.Reason, event.Message,
 		})
@@ -134,22 +130,22 @@ type Controller struct {
 
 // Controller says whether a controller is working, by its Lease.
 func (s *Subject) Controller() Controller {
-	namespace, _, _ := strings.Cut(s.LeaseName, "/")
+	lease, name := s.Lease.Lease, s.Lease.Name.String()
 	stopped := func(text string) Controller {
-		return Controller{Finding{"not running: " + text, "nothing changes until one runs; see: kubectl get pods -n " + namespace}, "stopped"}
+		return Controller{Finding{"not running: " + text, "nothing changes until one runs; see: kubectl get pods -n " + s.Lease.Name.Namespace}, "stopped"}
 	}
-	switch {
-	case apierrors.IsNotFound(s.LeaseErr):
-		return Controller{Finding{"unknown: there is no Lease " + s.LeaseName,
+	switch err := s.Lease.Err; {
+	case apierrors.IsNotFound(err):
+		return Controller{Finding{"unknown: there is no Lease " + name,
 			"a controller without -leader-elect has none; for another Lease, set --lease-namespace and --lease-name"}, "unknown"}
-	case s.LeaseErr != nil:
-		return Controller{Finding{Text: fmt.Sprintf("unknown: the Lease %s can't be read: %v", s.LeaseName, s.LeaseErr)}, "unknown"}
-	case s.Lease.Spec.HolderIdentity == nil || *s.Lease.Spec.HolderIdentity == "":
-		return stopped("nobody holds the Lease " + s.LeaseName)
-	case s.Now.Sub(s.Lease.Spec.RenewTime.Time) > time.Duration(ptr.Deref(s.Lease.Spec.LeaseDurationSeconds, 0))*time.Second:
-		return stopped(fmt.Sprintf("its Lease %s was last renewed %s ago", s.LeaseName, s.age(s.Lease.Spec.RenewTime.Time)))
+	case err != nil:
+		return Controller{Finding{Text: fmt.Sprintf("unknown: the Lease %s can't be read: %v", name, err)}, "unknown"}
+	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
+		return stopped("nobody holds the Lease " + name)
+	case s.Now.Sub(lease.Spec.RenewTime.Time) > time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second:
+		return stopped(fmt.Sprintf("its Lease %s was last renewed %s ago", name, s.age(lease.Spec.RenewTime.Time)))
 	}
-	return Controller{Finding{Text: fmt.Sprintf("%s, which renewed its Lease %s ago", *s.Lease.Spec.HolderIdentity, s.age(s.Lease.Spec.RenewTime.Time))}, "running"}
+	return Controller{Finding{Text: fmt.Sprintf("%s, which renewed its Lease %s ago", *lease.Spec.HolderIdentity, s.age(lease.Spec.RenewTime.Time))}, "running"}
 }
 
 // deletion says what holds up the deletion of an object, or returns nil.
@@ -176,18 +172,10 @@ func (s *Subject) deletion(resource string, object metav1.Object) *Finding {
 	return found
 }
 
-// events returns the Events about objects, the newest first.
-func (s *Subject) events(about map[types.UID]bool) []*corev1.Event {
-	var events []*corev1.Event
-	for _, event := range s.Events {
-		if about[event.InvolvedObject.UID] {
-			events = append(events, event)
-		}
-	}
-	slices.SortFunc(events, func(a, b *corev1.Event) int {
+func newestFirst(events []*corev1.Event) []*corev1.Event {
+	return slices.SortedFunc(slices.Values(events), func(a, b *corev1.Event) int {
 		return cmp.Or(lastSeen(b).Compare(lastSeen(a)), strings.Compare(a.Name, b.Name))
 	})
-	return events
 }
 
 // lastSeen returns when an Event was last counted.

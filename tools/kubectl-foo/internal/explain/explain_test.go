@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -27,12 +28,13 @@ import (
 func settled(now time.Time) (*Subject, *appsv1.Deployment) {
 	renewed, holder, valid := metav1.NewMicroTime(now.Add(-time.Second)), "one", int32(15)
 	deployment := footest.Deployment("a")
-	world := preview.NewWorld()
+	world := preview.World{}
 	world.Add(appsv1.SchemeGroupVersion.WithResource("deployments"), deployment)
 	return &Subject{
 		Owner: footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
-		Kind:  plan.Foos(footest.DefaultImage), Found: &cluster.Found{World: world}, Now: now, LeaseName: "ns/lease",
-		Lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &valid}},
+		Kind:  plan.Foos(footest.DefaultImage), World: world, Now: now, Lease: cluster.Lease{Name: cache.NewObjectName("ns", "lease"), Lease: &coordinationv1.Lease{
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &valid},
+		}},
 	}, deployment
 }
 
@@ -54,9 +56,9 @@ func TestPrint(t *testing.T) {
 		}, []string{"! Exposed is False, Progressing, for 60s: no address yet\n"}},
 		"a Lease that nobody holds": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Spec.HolderIdentity = new("") }, []string{"not running: nobody holds the Lease ns/lease"}},
 		"no Lease": {func(s *Subject, _ *appsv1.Deployment) {
-			s.LeaseErr = apierrors.NewNotFound(coordinationv1.Resource("leases"), "lease")
+			s.Lease.Err = apierrors.NewNotFound(coordinationv1.Resource("leases"), "lease")
 		}, []string{"unknown: there is no Lease ns/lease", "-> a controller without -leader-elect has none"}},
-		"a Lease that can't be read": {func(s *Subject, _ *appsv1.Deployment) { s.LeaseErr = errors.New("no permission") }, []string{"unknown: the Lease ns/lease can't be read: no permission"}},
+		"a Lease that can't be read": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Err = errors.New("no permission") }, []string{"unknown: the Lease ns/lease can't be read: no permission"}},
 		"a deletion in the foreground": {func(s *Subject, _ *appsv1.Deployment) { footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo)) }, []string{
 			"! it has been in deletion for 60m, and stays until the garbage collector has deleted what it owns\n"}},
 		"a deletion that is held up": {func(s *Subject, _ *appsv1.Deployment) {
@@ -70,9 +72,12 @@ func TestPrint(t *testing.T) {
 			}
 		}, []string{"  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
 		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
-			s.Events = []*corev1.Event{
-				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
-				{InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: "another"}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
+			for _, event := range []*corev1.Event{
+				{ObjectMeta: metav1.ObjectMeta{Name: "a"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
+				{ObjectMeta: metav1.ObjectMeta{Name: "b"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: "another"}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
+			} {
+				event.Namespace = s.Owner.GetNamespace()
+				s.Add(cluster.Events.GroupVersionResource, event)
 			}
 		}, []string{"Events, the newest first:\n  2s    Warning  Foo a: Why: because\n"}},
 		"advice once": {func(s *Subject, d *appsv1.Deployment) {

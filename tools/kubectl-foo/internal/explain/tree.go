@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/internal/plan"
@@ -30,29 +29,37 @@ type Node struct {
 	created time.Time
 }
 
-// tree returns the Foo's children and what these control, and the UIDs of all of them and of
-// the Foo.
-func (s *Subject) tree() ([]Node, map[types.UID]bool) {
-	nodes, uids := []Node{}, map[types.UID]bool{s.Owner.GetUID(): true}
+// tree returns the Foo's children and what these control, and the Events about all of them
+// and about the Foo.
+func (s *Subject) tree() (nodes []Node, events []*corev1.Event) {
+	nodes, events = []Node{}, s.eventsAbout(s.Owner)
 	for _, row := range s.Kind.Children {
 		for _, child := range s.ControlledBy(row, s.Owner) {
-			nodes = append(nodes, s.node(row.Kind, child, uids))
+			nodes = append(nodes, s.node(row.Kind, child, &events))
 		}
 	}
-	return nodes, uids
+	return nodes, events
+}
+
+func (s *Subject) eventsAbout(object plan.Object) []*corev1.Event {
+	var events []*corev1.Event
+	for _, event := range s.Below(cluster.Events.GroupVersionResource, object) {
+		events = append(events, event.(*corev1.Event)) //nolint:forcetypeassert // an object of the resource
+	}
+	return events
 }
 
 // node returns an object with the ReplicaSets and Pods below it, the newest first, and adds
-// their UIDs.
-func (s *Subject) node(kind string, object plan.Object, uids map[types.UID]bool) Node {
-	uids[object.GetUID()] = true
+// the Events about them.
+func (s *Subject) node(kind string, object plan.Object, events *[]*corev1.Event) Node {
+	*events = append(*events, s.eventsAbout(object)...)
 	node := Node{kind, object.GetName(), stateOf(object), waitsOf(object), nil, object.GetCreationTimestamp().Time}
 	if finding := s.deletion(strings.ToLower(kind), object); finding != nil {
 		node.Waits = append(node.Waits, *finding)
 	}
 	for _, resource := range []cluster.Resource{cluster.ReplicaSets, cluster.Pods} {
-		for _, below := range s.Below(resource.GroupVersionResource, object.GetUID()) {
-			drawn := s.node(resource.Kind, below, uids)
+		for _, below := range s.Below(resource.GroupVersionResource, object) {
+			drawn := s.node(resource.Kind, below, events)
 			if set, ok := below.(*appsv1.ReplicaSet); ok && set.Status.Replicas == 0 && ptr.Deref(set.Spec.Replicas, 1) == 0 {
 				continue // an old one has no Pods, and says nothing
 			}

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
@@ -41,8 +39,8 @@ const (
 type Options struct {
 	Cluster *cluster.Cluster
 	Kinds   cluster.Kinds
-	// LeaseNamespace and LeaseName are those of the controller's Lease.
-	LeaseNamespace, LeaseName string
+	// Lease is the name of the controller's Lease.
+	Lease cache.ObjectName
 	// Audit is the API server's audit log to follow, or "", and You the user whom its
 	// pictures call "you".
 	Audit, You string
@@ -53,11 +51,11 @@ type Live struct {
 	Options
 
 	watched []*watched
+	world   preview.World
 	version atomic.Uint64
 
-	mu       sync.Mutex
-	lease    *coordinationv1.Lease
-	leaseErr error
+	mu    sync.Mutex
+	lease cluster.Lease
 	// lost is why the API server can't be reached since a time, or nil.
 	lost  error
 	since time.Time
@@ -68,14 +66,14 @@ type Live struct {
 
 // NewLive returns a Live that reads nothing before Start.
 func NewLive(o Options) (*Live, error) {
-	l := &Live{Options: o, log: timeline.Log{You: o.You}}
+	l := &Live{Options: o, world: preview.World{}, log: timeline.Log{You: o.You}}
 	for _, resource := range append(o.Kinds.Owners(), o.Kinds.Explaining()...) {
 		w := &watched{Resource: resource}
 		informer, err := o.Cluster.Informer(resource, func(err error) { w.told(err); l.version.Add(1) })
 		if err != nil {
 			return nil, err
 		}
-		w.SharedIndexInformer = informer
+		w.SharedIndexInformer, l.world[resource.GroupVersionResource] = informer, informer.GetIndexer()
 		l.watched = append(l.watched, w)
 	}
 	if o.Audit == "" {
@@ -129,53 +127,37 @@ func (l *Live) readLog(log *audit.Log) {
 func (l *Live) readLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	l.setLease(l.Cluster.Lease(ctx, l.LeaseNamespace, l.LeaseName))
+	l.setLease(l.Cluster.Lease(ctx, l.Options.Lease))
 }
 
-func (l *Live) setLease(lease *coordinationv1.Lease, err error) {
+func (l *Live) setLease(lease cluster.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lease, l.leaseErr = lease, err
-	if isLost := errors.As(err, new(net.Error)); !isLost {
+	l.lease = lease
+	if isLost := errors.As(lease.Err, new(net.Error)); !isLost {
 		l.lost = nil
 	} else if l.lost == nil {
-		l.lost, l.since = err, time.Now()
+		l.lost, l.since = lease.Err, time.Now()
 	}
 	l.version.Add(1)
-}
-
-// of returns the objects of a resource.
-func (l *Live) of(resource schema.GroupVersionResource) cache.Indexer {
-	for _, w := range l.watched {
-		if w.GroupVersionResource == resource {
-			return w.GetIndexer()
-		}
-	}
-	return nil
 }
 
 // subject returns what explains the owner that an argument means. Owner is nil if there is
 // none.
 func (l *Live) subject(namespace, argument string) *explain.Subject {
 	l.mu.Lock()
-	s := &explain.Subject{Now: time.Now(), Lease: l.lease, LeaseErr: l.leaseErr, LeaseName: l.LeaseNamespace + "/" + l.LeaseName}
+	s := &explain.Subject{World: l.world, Now: time.Now(), Lease: l.lease}
 	l.mu.Unlock()
 	kind, name, err := l.Kinds.Parse(argument)
 	if err != nil {
 		return s
 	}
-	object, _, _ := l.of(kind.Resource).GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
-	s.Kind, s.Found = kind, &cluster.Found{World: preview.NewWorld()}
-	if s.Owner, _ = object.(plan.Owner); s.Owner == nil {
-		return s
-	}
+	object, _, _ := l.world[kind.Resource].GetByKey(cache.NewObjectName(namespace, name).String())
+	s.Kind = kind
+	s.Owner, _ = object.(plan.Owner)
 	for _, w := range l.watched {
 		if err := w.problem(); w.IsOptional && err != nil {
 			s.Missing = append(s.Missing, err)
-		}
-		objects, _ := w.GetIndexer().ByIndex(cache.NamespaceIndex, namespace) // all informers have this index
-		for _, object := range objects {
-			s.Add(w.Resource, object.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
 		}
 	}
 	return s

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
 
 // stub is a content in which all Foos have one message, and a list that does not change.
@@ -209,7 +210,7 @@ func TestTheEndEndsStreams(t *testing.T) {
 func TestALostServerIsAProblem(t *testing.T) {
 	var live Live
 	for _, err := range []error{&url.Error{Op: "Get", URL: "https://api", Err: syscall.ECONNREFUSED}, nil} {
-		live.setLease(nil, err)
+		live.setLease(cluster.Lease{Err: err})
 		problems := strings.Join(live.problems(), "\n")
 		if isSaid := strings.Contains(problems, "the API server does not answer since 20"); isSaid != (err != nil) || !isSaid && problems != "" {
 			t.Errorf("after %v, the problems are %q", err, problems)

@@ -55,10 +55,9 @@ type detailView struct {
 	Error    string               `json:"error,omitempty"`
 }
 
-// timelineView describes a picture; the page loads it again when its version changes.
+// timelineView describes a picture; the page loads it again when the text becomes longer.
 type timelineView struct {
-	Version int    `json:"version"` // the number of its writes
-	Text    string `json:"text"`
+	Text string `json:"text"`
 	// Problem is why there is no picture, or "".
 	Problem string `json:"problem"`
 }
@@ -71,7 +70,7 @@ func (l *Live) List() any {
 	view := &listView{Namespace: l.Cluster.Namespace, Controller: l.subject("", "").Controller(), Problems: l.problems(), Items: []rowView{}}
 	for _, kind := range l.Kinds {
 		from := len(view.Items)
-		for _, object := range l.of(kind.Resource).List() {
+		for _, object := range l.world[kind.Resource].List() {
 			view.Items = append(view.Items, l.row(kind, object.(plan.Owner))) //nolint:forcetypeassert // objects of the kind
 		}
 		slices.SortFunc(view.Items[from:], func(a, b rowView) int {
@@ -112,7 +111,7 @@ func (l *Live) Detail(name cache.ObjectName) any {
 	return view
 }
 
-func (l *Live) timelineOf(foo cache.ObjectName) (view timelineView) {
+func (l *Live) timelineOf(foo cache.ObjectName) timelineView {
 	drawn, err := l.draw(foo)
 	var text bytes.Buffer
 	if err == nil {
@@ -121,11 +120,7 @@ func (l *Live) timelineOf(foo cache.ObjectName) (view timelineView) {
 	if err != nil {
 		return timelineView{Problem: err.Error()}
 	}
-	view.Text = text.String()
-	for _, panel := range drawn.Panels {
-		view.Version += len(panel.Entries)
-	}
-	return view
+	return timelineView{Text: text.String()}
 }
 
 // WriteTimeline writes the picture of a Foo's timeline as SVG.

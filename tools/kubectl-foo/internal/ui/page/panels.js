@@ -126,11 +126,11 @@ function diff(text, label) {
 }
 
 function timelinePanel(detail, address) {
-  const {version, text, problem} = detail.timeline;
+  const {text, problem} = detail.timeline;
   if (problem) {
     return [element('p', {class: 'empty'}, problem)];
   }
-  const source = address('timeline.svg', {namespace: detail.namespace, name: detail.name, version});
+  const source = address('timeline.svg', {namespace: detail.namespace, name: detail.name, version: text.length});
   return [
     element('p', {}, element('a', {href: source, target: '_blank', rel: 'noreferrer'}, 'The picture alone'), ', whose marks have tooltips'),
     element('img', {src: source, class: 'timeline', alt: 'A lane for each actor, a mark for each write, and arrows from cause to effect; the text below has the same'}),
