@@ -99,7 +99,7 @@ func TestThePage(t *testing.T) {
 	controller := startController(t)
 	ns := newNamespace(t, "team-a")
 	ns.makeTeam()
-	server := ns.startUI("--audit=" + env.AuditLog())
+	server := ns.startUI("--audit=" + auditLog)
 	p := newPage(t, server.address)
 	p.awaitText("h2", "docs") // the first that is not ready
 	if *update {

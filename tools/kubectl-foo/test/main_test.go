@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
@@ -27,62 +29,35 @@ const limit = 3 * time.Minute
 // tree is the root of this project.
 const tree = "../../.."
 
-// devcluster is the path of the program, or "".
-var devcluster = os.Getenv("DEVCLUSTER_BIN")
+const plugin = tree + "/bin/kubectl-foo"
 
-// env is the cluster of all tests, and the programs under test.
-var env struct {
-	*testcluster.Cluster
+// devcluster is the path of the program, and kubeconfig the administrator's of its cluster, or "".
+var devcluster, kubeconfig = os.Getenv("DEVCLUSTER_BIN"), os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 
-	plugin, controller string
-}
+// auditLog is that of the API server.
+var auditLog = filepath.Join(filepath.Dir(kubeconfig), "audit.log")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if devcluster == "" {
-		fmt.Println("all tests skipped: DEVCLUSTER_BIN is not set; run make test-kubectl-foo")
+	if devcluster == "" || kubeconfig == "" {
+		fmt.Println("all tests skipped: DEVCLUSTER_BIN or KUBECONFIG is not set; run make test-kubectl-foo")
 		return
 	}
-	code, err := testWith(m)
+	err := testcluster.InstallCRDs(context.Background(), devcluster, kubeconfig, tree)
+	if err == nil {
+		_, err = testcluster.Kubectl(context.Background(), devcluster, kubeconfig, "create", "namespace", names.Controller)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
+		os.Exit(1)
 	}
-	os.Exit(code)
-}
-
-// testWith builds the programs, starts a cluster with the CustomResourceDefinition, and
-// runs the tests.
-func testWith(m *testing.M) (int, error) {
-	folder, err := os.MkdirTemp("", "kubectl-foo-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(folder)
-	env.plugin, env.controller = filepath.Join(folder, "kubectl-foo"), filepath.Join(folder, "sample-controller")
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if err := errors.Join(testcluster.Build(ctx, "..", env.plugin, "."), testcluster.Build(ctx, tree, env.controller, ".")); err != nil {
-		return 1, err
-	}
-	env.Cluster, err = testcluster.StartCluster(ctx, devcluster, filepath.Join(folder, "cluster"), "-audit-bodies=foos.samplecontroller.k8s.io,deployments.apps")
-	if err != nil {
-		return 1, err
-	}
-	err = testcluster.InstallCRDs(ctx, devcluster, env.Kubeconfig, tree)
-	if err == nil {
-		_, err = testcluster.Kubectl(ctx, devcluster, env.Kubeconfig, "create", "namespace", names.Controller)
-	}
-	if err != nil {
-		return 1, errors.Join(err, env.Stop())
-	}
-	return m.Run(), env.Stop()
+	os.Exit(m.Run())
 }
 
 // startController starts the controller with leader election, until the test ends.
 func startController(t *testing.T) *testcluster.Program {
 	t.Helper()
-	command := exec.Command(env.controller, "-kubeconfig="+env.Kubeconfig, "-leader-elect", "-leader-elect-resource-namespace="+names.Controller)
+	command := exec.Command(tree+"/bin/sample-controller", "-kubeconfig="+kubeconfig, "-leader-elect", "-leader-elect-resource-namespace="+names.Controller)
 	controller, err := testcluster.StartProgram("the controller", filepath.Join(t.TempDir(), "controller.log"), command)
 	footest.Must(t, err)
 	t.Cleanup(func() {
@@ -111,7 +86,7 @@ func newNamespace(t *testing.T, name string) namespace {
 // kubectl runs kubectl in the namespace with the administrator's account.
 func (ns namespace) kubectl(args ...string) string {
 	ns.Helper()
-	out, err := testcluster.Kubectl(ns.Context(), devcluster, env.Kubeconfig, append(args, "-n", ns.name)...)
+	out, err := testcluster.Kubectl(ns.Context(), devcluster, kubeconfig, append(args, "-n", ns.name)...)
 	footest.Must(ns.T, err)
 	return out
 }
@@ -162,7 +137,7 @@ type result struct {
 // foo runs the plugin in the namespace.
 func (ns namespace) foo(args ...string) result {
 	ns.Helper()
-	command := exec.CommandContext(ns.Context(), env.plugin, append(args, "--kubeconfig="+env.Kubeconfig, "-n", ns.name)...)
+	command := exec.CommandContext(ns.Context(), plugin, append(args, "--kubeconfig="+kubeconfig, "-n", ns.name)...)
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	err := command.Run()

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -65,9 +64,8 @@ var worlds = map[string]struct {
 
 // child is a planned child.
 type child struct {
-	APIVersion, Kind string
-	Metadata         metav1.ObjectMeta
-	Spec             any
+	APIVersion string
+	audit.Object
 }
 
 // announced is a Foo of plan -o json.
@@ -230,7 +228,7 @@ func checkSent(t *testing.T, planned *child, write audit.Write) {
 // writesInLog returns all writes of the audit log.
 func writesInLog(t *testing.T) []audit.Write {
 	t.Helper()
-	writes, err := (&audit.Log{Path: env.AuditLog()}).Next()
+	writes, err := (&audit.Log{Path: auditLog}).Next()
 	footest.Must(t, err)
 	return slices.DeleteFunc(writes, func(write audit.Write) bool { return write.Resource != "foos" && write.Resource != "deployments" })
 }

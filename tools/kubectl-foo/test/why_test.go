@@ -109,10 +109,10 @@ func (ns namespace) breakWebhook() {
 	ns.Helper()
 	ns.kubectl("create", "-f", ns.file(strings.ReplaceAll(webhook, "NAMESPACE", ns.name)))
 	ns.Cleanup(func() {
-		_, _ = testcluster.Kubectl(context.Background(), devcluster, env.Kubeconfig, "delete", "validatingwebhookconfiguration", "down")
+		_, _ = testcluster.Kubectl(context.Background(), devcluster, kubeconfig, "delete", "validatingwebhookconfiguration", "down")
 	})
 	footest.Must(ns.T, testcluster.Await(ns.Context(), limit, "the webhook is called", func(ctx context.Context) error {
-		_, err := testcluster.Kubectl(ctx, devcluster, env.Kubeconfig, "create", "deployment", "probe", "--image=other", "--dry-run=server", "-n", ns.name)
+		_, err := testcluster.Kubectl(ctx, devcluster, kubeconfig, "create", "deployment", "probe", "--image=other", "--dry-run=server", "-n", ns.name)
 		if err == nil {
 			return errors.New("a Deployment can be created")
 		}
