@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -274,8 +273,8 @@ func (d *demo) perform(forever context.Context, a act) error {
 	return nil
 }
 
-// foosWatches matches the API server's metric of the watches of Foos.
-var foosWatches = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{.*resource="foos".*verb="WATCH".*\} (\d+)$`)
+// foosAreWatched matches the API server's metric of the watches of Foos if there are two or more.
+var foosAreWatched = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{.*resource="foos",scope="cluster".*verb="WATCH".*\} ([2-9]|\d\d+)$`)
 
 // awaitCollector waits until the garbage collector watches Foos, as the controller does. It
 // discovers new kinds every 30 s. If a Foo is deleted before that, it deletes the dependents
@@ -286,14 +285,6 @@ func (d *demo) awaitCollector(forever context.Context) error {
 	fmt.Fprintln(d.out, "Waiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
 	return wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		metrics, err := d.quietly(ctx, "get", "--raw=/metrics")
-		return countWatches(metrics) > 1, err
+		return foosAreWatched.MatchString(metrics), err
 	})
-}
-
-func countWatches(metrics string) (watches int) {
-	for _, match := range foosWatches.FindAllStringSubmatch(metrics, -1) {
-		n, _ := strconv.Atoi(match[1]) // it has digits only
-		watches += n
-	}
-	return watches
 }

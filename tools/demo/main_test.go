@@ -20,16 +20,15 @@ import (
 	"example.com/sample-controller/tools/internal/timeline"
 )
 
-func TestCountWatches(t *testing.T) {
-	const metrics = `# TYPE apiserver_longrunning_requests gauge
-apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="cluster",subresource="",verb="WATCH",version="v1alpha1"} 2
-apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="namespace",subresource="",verb="WATCH",version="v1alpha1"} 1
-apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="resource",subresource="",verb="PROXY",version="v1alpha1"} 5
-apiserver_longrunning_requests{component="apiserver",group="",resource="pods",scope="cluster",subresource="",verb="WATCH",version="v1"} 7
-apiserver_request_total{resource="foos",verb="WATCH"} 9
-`
-	if got := countWatches(metrics); got != 3 {
-		t.Errorf("got %d watches, want 3", got)
+func TestFoosAreWatched(t *testing.T) {
+	const watches = `apiserver_longrunning_requests{component="apiserver",group="samplecontroller.k8s.io",resource="foos",scope="cluster",subresource="",verb="WATCH",version="v1alpha1"} `
+	for metrics, want := range map[string]bool{
+		watches + "1\n": false, "# TYPE x gauge\n" + watches + "2\nx 1\n": true, watches + "10\n": true, watches + "0\n": false,
+		strings.Replace(watches, "foos", "pods", 1) + "7\n": false, strings.Replace(watches, "WATCH", "PROXY", 1) + "5\n": false,
+	} {
+		if foosAreWatched.MatchString(metrics) != want {
+			t.Errorf("got %t for\n%s", !want, metrics)
+		}
 	}
 }
 

@@ -140,7 +140,7 @@ func (o *planOptions) targets(ctx context.Context, c *cluster.Cluster, kinds clu
 		applied, err := o.applied(kinds, stored, c.Namespace)
 		for i, target := range applied {
 			if err == nil && o.serverDryRun {
-				applied[i].owner, err = c.DryRunOwner(ctx, target.kind, target.owner)
+				applied[i].owner, err = c.DryRunOwner(ctx, target.kind, target.owner, "")
 			}
 		}
 		return applied, err
@@ -170,12 +170,10 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 			continue
 		}
 		stored, err := c.DryRun(ctx, write)
-		switch {
-		case errors.Is(err, cluster.ErrPermission), ctx.Err() != nil:
+		if plan.Writes[i].Answer, err = refusal(ctx, err); err != nil {
 			return err
-		case err != nil:
-			plan.Writes[i].Answer = &report.Answer{Refused: err.Error()}
-		case stored != nil:
+		}
+		if stored != nil && plan.Writes[i].Answer == nil {
 			if differs := write.DriftOf(stored); differs != "" {
 				plan.Writes[i].Answer = &report.Answer{Differs: differs}
 			}
@@ -185,14 +183,17 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 	if plan.Status == nil || plan.Sync.Owner.GetResourceVersion() == "" {
 		return nil
 	}
-	err := c.DryRunStatus(ctx, plan.Sync.Kind, plan.Sync.After)
-	if errors.Is(err, cluster.ErrPermission) {
-		return err
+	_, err := c.DryRunOwner(ctx, plan.Sync.Kind, plan.Sync.After, "status")
+	plan.StatusAnswer, err = refusal(ctx, err)
+	return err
+}
+
+// refusal returns the refusal of a dry run, or the error if the API server has not judged it.
+func refusal(ctx context.Context, err error) (*report.Answer, error) {
+	if err == nil || errors.Is(err, cluster.ErrPermission) || ctx.Err() != nil {
+		return nil, err
 	}
-	if err != nil {
-		plan.StatusAnswer = &report.Answer{Refused: err.Error()}
-	}
-	return nil
+	return &report.Answer{Refused: err.Error()}, nil
 }
 
 // applied returns the owners of the files as an apply would make them, if the API server

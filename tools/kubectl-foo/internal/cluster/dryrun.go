@@ -41,19 +41,13 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object,
 	return dryRun(ctx, c, begin, "patch", write.Resource, "", object, patch)
 }
 
-// DryRunStatus does the same with the status of an owner.
-func (c *Cluster) DryRunStatus(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner) error {
-	_, err := dryRun(ctx, c, (*rest.RESTClient).Put, "update", kind.Resource, "status", owner, owner)
-	return err
-}
-
-// DryRunOwner does the same with an owner: it is created if it has no UID. The answer has the
-// fields that the API server sets.
-func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner) (plan.Owner, error) {
+// DryRunOwner does the same with an owner or, as its subresource, with its status: it is created
+// if it has no UID. The answer has the fields that the API server sets.
+func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner, subresource string) (plan.Owner, error) {
 	if owner.GetUID() == "" {
 		return dryRun(ctx, c, (*rest.RESTClient).Post, "create", kind.Resource, "", owner, owner)
 	}
-	return dryRun(ctx, c, (*rest.RESTClient).Put, "update", kind.Resource, "", owner, owner)
+	return dryRun(ctx, c, (*rest.RESTClient).Put, "update", kind.Resource, subresource, owner, owner)
 }
 
 // dryRun sends a request about an object, and returns the object of the answer, if any.

@@ -127,7 +127,7 @@ func (l *Live) readLog(log *audit.Log) {
 func (l *Live) readLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	l.setLease(l.Cluster.Lease(ctx, l.Options.Lease))
+	l.setLease(l.Cluster.Lease(ctx, l.Lease))
 }
 
 func (l *Live) setLease(lease cluster.Lease) {
