@@ -73,10 +73,10 @@ func TestPrint(t *testing.T) {
 		}, []string{"  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
 		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
 			for _, event := range []*corev1.Event{
-				{ObjectMeta: metav1.ObjectMeta{Name: "a"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
-				{ObjectMeta: metav1.ObjectMeta{Name: "b"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: "another"}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: s.Owner.GetNamespace(), Name: "a"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: s.Owner.GetNamespace(), Name: "b"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: "another"}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "another", Name: "c"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Message: "of another", LastTimestamp: metav1.NewTime(now)},
 			} {
-				event.Namespace = s.Owner.GetNamespace()
 				s.Add(cluster.Events.GroupVersionResource, event)
 			}
 		}, []string{"Events, the newest first:\n  2s    Warning  Foo a: Why: because\n"}},
