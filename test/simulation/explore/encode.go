@@ -8,10 +8,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -53,8 +53,10 @@ func (e *encoder) value(v reflect.Value) {
 		e.out = append(e.out, 0)
 	case reflect.String:
 		e.string(v)
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		e.integer(v)
+	case reflect.Bool:
+		e.flag(v.Bool())
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		e.integer(v.Int())
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		e.number(int64(v.Uint()))
 	case reflect.Float32, reflect.Float64:
@@ -94,12 +96,8 @@ func (e *encoder) string(v reflect.Value) {
 	}
 }
 
-func (e *encoder) integer(v reflect.Value) {
-	if v.Kind() == reflect.Bool {
-		e.number(int64(map[bool]int{true: 1}[v.Bool()]))
-		return
-	}
-	if n := v.Int(); n >= epoch.Unix() {
+func (e *encoder) integer(n int64) {
+	if n >= epoch.Unix() {
 		e.token(dateToken, n) // seconds since 1970, of a transition
 	} else {
 		e.number(n)
@@ -108,25 +106,20 @@ func (e *encoder) integer(v reflect.Value) {
 
 // sorted encodes a map in the order of its encoded keys.
 func (e *encoder) sorted(v reflect.Value) {
-	type pair struct {
-		key   string
-		value reflect.Value
-	}
-	pairs := make([]pair, 0, v.Len())
-	for _, key := range v.MapKeys() {
+	values := make(map[string]reflect.Value, v.Len())
+	for key, value := range v.Seq2() {
 		var k encoder
 		if key.Kind() == reflect.Interface { // a cache, of which there is one for each type
 			k.text(key.Elem().Type().String())
 		} else {
 			k.value(key)
 		}
-		pairs = append(pairs, pair{string(k.out), v.MapIndex(key)})
+		values[string(k.out)] = value
 	}
-	sort.Slice(pairs, func(i, j int) bool { return pairs[i].key < pairs[j].key })
-	e.number(int64(len(pairs)))
-	for _, p := range pairs {
-		e.text(p.key)
-		e.value(p.value)
+	e.number(int64(len(values)))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		e.text(key)
+		e.value(values[key])
 	}
 }
 
@@ -169,18 +162,10 @@ func (e *encoder) failure(err error) {
 func (e *encoder) fields(v reflect.Value) {
 	switch v.Type() {
 	case timeType:
-		if at := v.Interface().(time.Time); at.IsZero() { //nolint:forcetypeassert // it was asked
-			e.out = append(e.out, 0)
-		} else {
-			e.token(sinceToken, at.Sub(epoch).Nanoseconds())
-		}
+		e.date(sinceToken, timeOf(v))
 		return
 	case metaTimeType:
-		if at := v.Interface().(metav1.Time); at.IsZero() { //nolint:forcetypeassert // it was asked
-			e.out = append(e.out, 0)
-		} else {
-			e.token(dateToken, at.Unix())
-		}
+		e.date(dateToken, timeOf(v.Field(0)))
 		return
 	}
 	if !v.CanAddr() {
@@ -189,30 +174,37 @@ func (e *encoder) fields(v reflect.Value) {
 		v = copied
 	}
 	if count, last := v.FieldByName("count"), v.FieldByName("last"); count.IsValid() && last.IsValid() {
-		e.pause(count.Int(), readable(last).Interface().(time.Time)) //nolint:forcetypeassert // of a series of repairs
+		// Until when a series of repairs has to wait for the next. The wait counts to the second, even if
+		// the key is in the queue for another reason, so that a state which waits does not look like the
+		// one in which the wait ends.
+		if pause := pauseAfter(count.Int()); pause > 0 {
+			e.token(deadlineToken, timeOf(readable(last)).Add(pause).Sub(epoch).Nanoseconds())
+		}
 	}
-	for i := range v.NumField() {
-		field, name := readable(v.Field(i)), v.Type().Field(i).Name
-		if name == "reported" { // when a failure was logged decides nothing but what is logged
-			continue
+	for declared, field := range v.Fields() {
+		switch field = readable(field); {
+		case declared.Name == "reported": // when a failure was logged decides nothing but what is logged
+		case declared.Name == "until" && declared.Type == timeType:
+			// None is one that has passed: the difference to year 1 is no number.
+			e.token(deadlineToken, max(0, timeOf(field).Sub(epoch).Nanoseconds()))
+		default:
+			e.value(field)
 		}
-		if name == "until" && field.Type() == timeType {
-			until := field.Interface().(time.Time) //nolint:forcetypeassert // it was asked
-			if until.Before(epoch) {
-				until = epoch // none is one that has passed: the difference to year 1 is no number
-			}
-			e.token(deadlineToken, until.Sub(epoch).Nanoseconds())
-			continue
-		}
-		e.value(field)
 	}
 }
 
-// pause encodes until when a series of repairs has to wait for the next. The wait counts to the
-// second, even if the key is in the queue for another reason, so that a state which waits does
-// not look like the one in which the wait ends.
-func (e *encoder) pause(count int64, last time.Time) {
-	if pause := pauseAfter(count); pause > 0 {
-		e.token(deadlineToken, last.Add(pause).Sub(epoch).Nanoseconds())
+// date encodes a time as a token, or that it is none.
+func (e *encoder) date(kind tokenKind, at time.Time) {
+	switch {
+	case at.IsZero():
+		e.out = append(e.out, 0)
+	case kind == dateToken:
+		e.token(kind, at.Unix())
+	default:
+		e.token(kind, at.Sub(epoch).Nanoseconds())
 	}
+}
+
+func timeOf(v reflect.Value) time.Time {
+	return v.Interface().(time.Time) //nolint:forcetypeassert // it is one
 }

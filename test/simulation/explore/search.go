@@ -26,27 +26,33 @@ type search struct {
 	*scene
 
 	runners []*runner
-	first   *state
+	start   *state
 	known   map[digest]uint32
 	nodes   []node
-	// edges are the system's own steps. The highest bit of a target is set for a step that
-	// makes a call.
-	edges []edge
+	// targets are the states to which the system's own steps lead, in the order of the states from
+	// which they do. The highest bit is set for a step that makes a call. first has for each state
+	// that was expanded the index of its first target, and of the one after its last.
+	targets, first []uint32
 	// resyncs are the steps that are resyncs.
 	resyncs []edge
 	steps   int
 	// wrong says of states that may be at rest what is not as it must be.
-	wrong    map[uint32]string
-	broken   *Violation
+	wrong  map[uint32]string
+	broken *Violation
+	// onStep is called for each step, unless it is nil.
+	onStep   func(from, to uint32, by step, reached *state)
 	began    time.Time
 	reported time.Time
 }
 
-// edge is a step of the system between two states.
+// edge is a step between two states.
 type edge struct{ from, to uint32 }
 
-// noisy marks an edge whose step makes a call.
+// noisy marks a target of a step that makes a call.
 const noisy = 1 << 31
+
+// from returns the targets of the system's own steps from a state.
+func (s *search) from(state uint32) []uint32 { return s.targets[s.first[state]:s.first[state+1]] }
 
 // frontierState is a state that has not been expanded yet.
 type frontierState struct {
@@ -78,7 +84,10 @@ func newSearch(w World, create New, workers int) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &search{scene: sc, began: time.Now(), reported: time.Now(), known: map[digest]uint32{}, wrong: map[uint32]string{}}
+	s := &search{
+		scene: sc, began: time.Now(), reported: time.Now(),
+		known: map[digest]uint32{}, wrong: map[uint32]string{}, first: []uint32{0},
+	}
 	for range workers {
 		r, err := newRunner(sc, create)
 		if err != nil {
@@ -86,7 +95,7 @@ func newSearch(w World, create New, workers int) (*search, error) {
 		}
 		s.runners = append(s.runners, r)
 	}
-	s.first, err = s.runners[0].begin()
+	s.start, err = s.runners[0].begin()
 	return s, err
 }
 
@@ -118,8 +127,8 @@ func (r *runner) begin() (*state, error) {
 
 // explore expands states until none is left, or a bound is met.
 func (s *search) explore() (depth int, complete bool) {
-	s.find(explored{s.first, s.scene}.identity(), node{})
-	frontier := []frontierState{{0, s.first}}
+	s.find(explored{s.start, s.scene}.identity(), node{})
+	frontier := []frontierState{{0, s.start}}
 	for ; len(frontier) > 0; depth++ {
 		var next []frontierState
 		for from := 0; from < len(frontier); from += batch {
@@ -207,9 +216,13 @@ func (s *search) add(from frontierState, taken expansion) []frontierState {
 			if reached.wrote {
 				to |= noisy
 			}
-			s.edges = append(s.edges, edge{from.id, to})
+			s.targets = append(s.targets, to)
+		}
+		if s.onStep != nil {
+			s.onStep(from.id, id, by, reached)
 		}
 	}
+	s.first = append(s.first, uint32(len(s.targets)))
 	s.steps += len(taken.steps)
 	if taken.wrong != "" {
 		s.wrong[from.id] = taken.wrong

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // take returns the state after a step.
@@ -63,95 +64,75 @@ func (r *runner) take(from *state, s step) *state {
 
 // deliver gives a cache its next event.
 func (r *runner) deliver(x explored, i, resource int) {
-	c := x.controller(i)
-	v := &c.views[resource]
-	next := x.events[resource][v.position]
-	v.position++
-	v.version = next.version
-	change := v.put(next.object.slot, next.after())
-	if change == nil {
+	v := &x.controller(i).views[resource]
+	before := v.objects
+	*v = x.viewAt(resource, v.position+1)
+	changes := changesOf(before, v.objects)
+	if x.HandlersLag && len(changes) > 0 {
+		v.told = changes[0]
 		return
 	}
-	if x.HandlersLag {
-		v.told = change
-		return
-	}
-	r.tell(x, i, resource, change)
-}
-
-// after returns the object after an event, or nil.
-func (e event) after() *object {
-	if e.verb == "DELETED" {
-		return nil
-	}
-	return e.object
-}
-
-// put changes an object of a cache, and returns the notification. It returns nil if there
-// is nothing to tell.
-func (v *view) put(at slot, next *object) *notification {
-	before := v.objects[at]
-	if before == nil && next == nil {
-		return nil
-	}
-	v.objects = slices.Clone(v.objects)
-	v.objects[at] = next
-	return &notification{before: before, after: next}
+	r.tell(x, i, resource, changes...)
 }
 
 // relist gives a cache the newest list in place of the events.
 func (r *runner) relist(x explored, i, resource int) {
-	c := x.controller(i)
-	v := &c.views[resource]
-	v.position = len(x.events[resource])
+	v := &x.controller(i).views[resource]
+	before := v.objects
+	*v = x.viewAt(resource, len(x.events[resource]))
 	v.version = x.version
-	var changes []*notification
-	for _, at := range r.slotsOf(resource) {
-		if v.objects[at] == x.store[at] {
-			continue
-		}
-		if change := v.put(at, x.store[at]); change != nil {
-			change.unknown = change.after == nil
-			changes = append(changes, change)
-		}
+	changes := changesOf(before, v.objects)
+	for _, change := range changes {
+		change.unknown = change.after == nil
 	}
 	r.tell(x, i, resource, changes...)
 }
 
 // start starts a controller with the caches that a step says.
 func (r *runner) start(x explored, i int, s step) {
-	positions := x.starts()[s.a]
 	x.controllers[i] = r.newController()
 	c := x.controller(i)
-	for resource, position := range positions {
-		v := &c.views[resource]
-		v.position, v.version = position, x.baseVersions[resource]
-		for _, at := range r.slotsOf(resource) {
-			v.objects[at] = x.base[at]
-		}
-		for _, e := range x.events[resource][:position] {
-			v.objects[e.object.slot], v.version = e.after(), e.version
-		}
+	for resource, position := range x.starts()[s.a] {
+		c.views[resource] = x.viewAt(resource, position)
 	}
-	for resource := range positions {
-		var listed []*notification
-		for _, at := range r.slotsOf(resource) {
-			if object := x.controllers[i].views[resource].objects[at]; object != nil {
-				listed = append(listed, &notification{after: object, initial: true})
-			}
+	for resource := range c.views {
+		listed := changesOf(make([]*object, len(x.store)), c.views[resource].objects)
+		for _, object := range listed {
+			object.initial = true
 		}
 		r.tell(x, i, resource, listed...)
 	}
 }
 
-func (x explored) startVersions(s step) []int64 {
-	versions := slices.Clone(x.baseVersions)
-	for resource, position := range x.starts()[s.a] {
-		if position > 0 {
-			versions[resource] = x.events[resource][position-1].version
+// viewAt returns what a cache has of a resource after a number of the events.
+func (x explored) viewAt(resource, position int) view {
+	v := view{position: position, version: x.baseVersions[resource], objects: make([]*object, len(x.store))}
+	for _, at := range x.slotsOf(resource) {
+		v.objects[at] = x.base[at]
+	}
+	for _, e := range x.events[resource][:position] {
+		v.objects[e.object.slot], v.version = e.after(), e.version
+	}
+	return v
+}
+
+// after returns the object after an event, or nil.
+func (e event) after() *object {
+	if e.verb == watch.Deleted {
+		return nil
+	}
+	return e.object
+}
+
+// changesOf returns what is to be told of a change of a cache.
+func changesOf(before, after []*object) []*notification {
+	var changes []*notification
+	for at := range before {
+		if before[at] != after[at] {
+			changes = append(changes, &notification{before: before[at], after: after[at]})
 		}
 	}
-	return versions
+	return changes
 }
 
 // keepForStart keeps the events that a controller had not had when it crashed, and some

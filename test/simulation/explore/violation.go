@@ -38,7 +38,7 @@ func (v *Violation) String() string {
 // tell tells the steps by taking them again.
 func (v *Violation) tell(s *search) {
 	v.world = s.Name
-	current := s.first
+	current := s.start
 	v.Story = append(v.Story, "    "+explored{current, s.scene}.summary())
 	for i, by := range v.path {
 		x := explored{current, s.scene}
@@ -112,7 +112,11 @@ func (x explored) describeStep(s step) string {
 	case opCrash:
 		return who + "crash"
 	case opStart:
-		return fmt.Sprintf("%sstart, with caches of version %v", who, x.startVersions(s))
+		var versions []int64
+		for resource, position := range x.starts()[s.a] {
+			versions = append(versions, x.viewAt(resource, position).version)
+		}
+		return fmt.Sprintf("%sstart, with caches of version %v", who, versions)
 	case opLate:
 		return fmt.Sprintf("arrives late: %s", x.late)
 	}
@@ -138,7 +142,7 @@ func repeat(w World, create New, steps string) error {
 	if err != nil {
 		return err
 	}
-	r, current := s.runners[0], s.first
+	r, current := s.runners[0], s.start
 	for i, text := range strings.Fields(steps) {
 		var by step
 		if _, err := fmt.Sscanf(text, "%d.%d.%d.%d", &by.op, &by.controller, &by.a, &by.b); err != nil {
@@ -224,30 +228,24 @@ func graphOf(w World, create New) (string, error) {
 		return "", err
 	}
 	var nodes, edges strings.Builder
-	titles := []string{explored{s.first, s.scene}.summary()}
-	steps := 0
-	s.find(explored{s.first, s.scene}.identity(), node{})
-	for frontier := []frontierState{{0, s.first}}; len(frontier) > 0; frontier = frontier[1:] {
-		from := frontier[0]
-		taken := s.runners[0].expand(from.state)
-		for _, found := range s.add(from, taken) {
-			titles = append(titles, explored{found.state, s.scene}.summary())
-			frontier = append(frontier, found)
+	titles := map[uint32]string{0: explored{s.start, s.scene}.summary()}
+	s.onStep = func(from, to uint32, by step, reached *state) {
+		if titles[to] == "" {
+			titles[to] = explored{reached, s.scene}.summary()
 		}
-		for i, by := range taken.steps {
-			fmt.Fprintf(&edges, "  %d -> %d [color=%s]\n", from.id, s.known[taken.identities[i]], colors[by.op])
-			steps++
-		}
+		fmt.Fprintf(&edges, "  %d -> %d [color=%s]\n", from, to, colors[by.op])
 	}
-	rest := s.rests()
-	for id, title := range titles {
+	if _, complete := s.explore(); !complete {
+		return "", fmt.Errorf("world %s: a violation or a bound ended its exploration, so that there is no whole to draw", w.Name)
+	}
+	for id, c := range s.components() {
 		style := ""
-		if rest.terminal[rest.component[id]] {
+		if c.terminal {
 			style = ", style=filled, fillcolor=green3"
 		}
-		fmt.Fprintf(&nodes, "  %d [tooltip=%q%s]\n", id, title, style)
+		fmt.Fprintf(&nodes, "  %d [tooltip=%q%s]\n", id, titles[uint32(id)], style)
 	}
-	label := fmt.Sprintf("%s: %d states, %d steps. Those at rest are filled.\n%s", w.About, len(titles), steps, legend)
+	label := fmt.Sprintf("%s: %d states, %d steps. Those at rest are filled.\n%s", w.About, len(titles), s.steps, legend)
 	return fmt.Sprintf(`digraph {
   rankdir=LR
   nodesep=0.05
