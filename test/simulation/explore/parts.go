@@ -44,20 +44,16 @@ func (s server) Do(sent *wire.Request) (runtime.Object, error) {
 // controller makes it from what it read in the same sync, and the UID and the
 // resourceVersion in it say so.
 func (s server) patched(sent *wire.Request) runtime.Object {
-	for _, a := range slices.Backward(s.r.sync.answers[:s.r.sync.next]) {
-		if a.object == nil || !sent.Kind.Is(a.object) || metaOf(a.object).GetName() != sent.Name {
-			continue
-		}
-		patched, err := footest.Patched(metaOf(a.object), sent.PatchType, sent.Patch)
-		var asks metav1.PartialObjectMetadata
-		if err := errors.Join(err, json.Unmarshal(sent.Patch, &asks)); err != nil {
-			panic(err)
-		}
-		patched.SetUID(asks.UID)
-		patched.SetResourceVersion(asks.ResourceVersion)
-		return patched
+	read := lastSeen(s.r.sync.answers[:s.r.sync.next], sent.Kind, sent.Name)
+	if read == nil {
+		panic(fmt.Sprintf("%s %s is patched, and was not read before", sent.Resource, sent.Name))
 	}
-	panic(fmt.Sprintf("%s %s is patched, and was not read before", sent.Resource, sent.Name))
+	patched, err := footest.Patched(read, sent.PatchType, sent.Patch)
+	var asks metav1.PartialObjectMetadata
+	must(errors.Join(err, json.Unmarshal(sent.Patch, &asks)))
+	patched.SetUID(asks.UID)
+	patched.SetResourceVersion(asks.ResourceVersion)
+	return patched
 }
 
 // Watch is for informers, and these have none.

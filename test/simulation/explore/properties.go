@@ -40,7 +40,7 @@ func (x explored) judgeSent(s *syncing) {
 	case sent.Verb == "update":
 		next = sent.Object()
 	}
-	seen := func(name string) footest.Object { return s.lastSeen(sent.Kind, name) }
+	seen := func(name string) footest.Object { return lastSeen(s.answers, sent.Kind, name) }
 	if wrong := x.world().WrongWrite(stored, next, seen); wrong != "" {
 		x.breaks("%s is sent, %s", sent, wrong)
 	}
@@ -60,7 +60,7 @@ func (r *request) preconditions() (uid types.UID, version string) {
 // judgeInherited checks that a child which is created in the place of earlier ones begins as
 // one of them is, in what its owner leaves to others.
 func (x explored) judgeInherited(sent *request) {
-	kind, child, lacks := x.kindOf(sent.slot), metaOf(sent.Sent), ""
+	kind, child, lacks := sent.Kind, sent.Object(), ""
 	for i, earlier := range x.store {
 		if earlier == nil || x.kindOf(slot(i)) != kind || earlier.GetDeletionTimestamp() != nil {
 			continue
@@ -80,9 +80,9 @@ func (x explored) judgeInherited(sent *request) {
 	}
 }
 
-// lastSeen returns an object as the last answer about it in a sync has it, or nil.
-func (s *syncing) lastSeen(kind *footest.Kind, name string) footest.Object {
-	for _, a := range slices.Backward(s.answers) {
+// lastSeen returns an object as the last answer about it has it, or nil.
+func lastSeen(answers []answer, kind *footest.Kind, name string) footest.Object {
+	for _, a := range slices.Backward(answers) {
 		if seen, ok := a.object.(footest.Object); ok && kind.Is(a.object) && seen.GetName() == name {
 			return seen
 		}
@@ -90,28 +90,18 @@ func (s *syncing) lastSeen(kind *footest.Kind, name string) footest.Object {
 	return nil
 }
 
-// judgeStored checks a write when it is stored.
+// judgeStored checks a write when it is stored. A Foo does not report that it is ready before it ever was.
 func (x explored) judgeStored(sent *request, before *object) {
 	after := x.store[sent.slot]
-	if sent.Verb != "update" || before == nil || after == nil {
-		return
+	switch {
+	case sent.Verb != "update" || before == nil || after == nil:
+	case sent.Subresource != "status":
+		if taken := sent.Kind.DescribeTaken(before.Object, after.Object, nil); taken != "" {
+			x.breaks("%s changes fields of others (-before +after):\n%s", sent, taken)
+		}
+	case oracle.ClaimsReady(after.Object) && !x.wasReady[sent.slot]:
+		x.breaks("%s reports Ready for generation %d, which has not been ready yet", x.describe(sent.slot), after.GetGeneration())
 	}
-	if sent.Subresource == "status" {
-		x.judgeStatus(sent.slot)
-		return
-	}
-	if taken := x.kindOf(sent.slot).DescribeTaken(before.Object, after.Object, nil); taken != "" {
-		x.breaks("%s changes fields of others (-before +after):\n%s", sent, taken)
-	}
-}
-
-// judgeStatus checks that a Foo does not report that it is ready before it ever was.
-func (x explored) judgeStatus(at slot) {
-	foo := x.store[at]
-	if foo == nil || !oracle.ClaimsReady(foo.Object) || x.wasReady[at] {
-		return
-	}
-	x.breaks("%s reports Ready for generation %d, which has not been ready yet", x.describe(at), foo.GetGeneration())
 }
 
 const (
