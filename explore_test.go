@@ -6,7 +6,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -15,10 +17,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -74,25 +79,29 @@ func syncTwice(t *testing.T, w *footest.FuzzWorld) {
 	f := newFuzzFixture(t, w.Owner)
 	bystander, live := w.Owner.Like(footest.Foo("b")), w.Live()
 	w.Owner.Rename(bystander, "old")
-	f.store(t, live, bystander)
-	f.cacheSees(t, []footest.Object{w.Foo, bystander}, w.Seen())
+	world := append([]footest.Object{bystander}, live.Children...)
+	if live.Foo != nil {
+		world = append(world, live.Foo)
+	}
+	for _, object := range world {
+		footest.Must(t, f.tracker.Create(footest.KindOf(object).Resource, object, footest.Namespace))
+	}
+	f.cacheSees(t, append(w.Seen(), w.Foo, bystander))
 
 	stale := w.Stale()
 	var announced *preview.Sync
 	if !stale && !w.Refused() {
-		foos, children := f.stored(t)
-		announced = previewtest.Of(f.kind, named(foos, "a"), children)
+		stored := f.stored(t)
+		children := slices.DeleteFunc(slices.Clone(stored), func(object footest.Object) bool { return w.Owner.Is(object) })
+		announced = previewtest.Of(f.kind, w.Owner.Find(stored, "a"), children)
 	}
 	f.pass(t, w.Foo, live.Foo, !stale, announced)
 	for range 2 {
-		foos, children := f.stored(t)
-		f.cacheSees(t, foos, children)
+		stored := f.stored(t)
+		f.cacheSees(t, stored)
 		// By now the caches know of a Foo that was deleted or recreated.
-		now := named(foos, "a")
-		known := now
-		if known == nil {
-			known = w.Foo
-		}
+		now := w.Owner.Find(stored, "a")
+		known := cmp.Or(now, w.Foo)
 		if wrote := f.pass(t, known, now, true, nil); len(wrote) > 0 && !stale && !w.Refused() {
 			t.Errorf("a sync without a change before it wrote: %v", wrote)
 		}
@@ -105,9 +114,9 @@ func syncTwice(t *testing.T, w *footest.FuzzWorld) {
 // preview, or nil.
 func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool, announced *preview.Sync) []string {
 	t.Helper()
-	foosBefore, before := f.stored(t)
+	before := f.stored(t)
 	err := f.syncHandler(f.ctx, footest.KeyOf(known))
-	foosAfter, after := f.stored(t)
+	after := f.stored(t)
 
 	if announced != nil {
 		previewtest.Check(t, announced, &f.api, f.kubeCalls.Actions(), f.fooCalls.Actions())
@@ -117,23 +126,23 @@ func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool,
 	}
 	mayWrite := live != nil && live.GetUID() == known.GetUID() && live.GetGeneration() == known.GetGeneration() &&
 		plan.IsTerminating(live) == plan.IsTerminating(known)
-	for _, child := range before {
-		kind := footest.KindOf(child)
-		checkChange(t, child, kind.Find(after, child.GetName()), kind.Find(after, kind.Name(known)), known, mayWrite)
-	}
-	for _, child := range after {
-		if footest.KindOf(child).Find(before, child.GetName()) == nil {
-			if plan.IsTerminating(known) {
-				t.Errorf("%s %s was created for a Foo that is being deleted", footest.KindOf(child), child.GetName())
-			}
-			footest.CheckWanted(t, child, known)
+	for _, object := range before {
+		kind := footest.KindOf(object)
+		now := kind.Find(after, object.GetName())
+		if f.owner.Is(object) {
+			checkFooChange(t, object, now, known)
+			continue
 		}
+		checkChange(t, object, now, kind.Find(after, kind.Name(known)), known, mayWrite)
 	}
-	if len(foosBefore) != len(foosAfter) {
-		t.Fatalf("the number of Foos changed from %d to %d", len(foosBefore), len(foosAfter))
-	}
-	for i, foo := range foosAfter {
-		checkFooChange(t, foosBefore[i], foo, known)
+	for _, object := range after {
+		switch kind := footest.KindOf(object); {
+		case kind.Find(before, object.GetName()) != nil:
+		case f.owner.Is(object) || plan.IsTerminating(known):
+			t.Errorf("%s %s was created: it is a Foo, or for a Foo that is being deleted", kind, object.GetName())
+		default:
+			footest.CheckWanted(t, object, known)
+		}
 	}
 	return f.takeWrites()
 }
@@ -167,6 +176,9 @@ func checkChange(t *testing.T, before, after, wanted, known footest.Object, mayW
 // API server would refuse the status.
 func checkFooChange(t *testing.T, before, after, known footest.Object) {
 	t.Helper()
+	if after == nil {
+		t.Fatalf("Foo %s was deleted", before.GetName())
+	}
 	if equality.Semantic.DeepEqual(before, after) {
 		return
 	}
@@ -182,42 +194,38 @@ func checkFooChange(t *testing.T, before, after, known footest.Object) {
 	footest.ExpectEqual(t, "all of the Foo but its status", was, is)
 }
 
-func named(foos []footest.Object, name string) footest.Object {
-	for _, foo := range foos {
-		if foo.GetName() == name {
-			return foo
-		}
-	}
-	return nil
-}
-
 // fuzzFixture is a Controller whose caches the test fills through the transformer. This
 // allows thousands of runs a second; running informers allow tens.
 type fuzzFixture struct {
 	*Controller
-	owner *footest.OwnerRow
-	ctx   context.Context
-	api   footest.FakeAPI
-	kube  clienttesting.ObjectTracker
-	foos  clienttesting.ObjectTracker
+	owner   *footest.OwnerRow
+	ctx     context.Context
+	api     footest.FakeAPI
+	tracker clienttesting.ObjectTracker
 
 	kubeCalls, fooCalls *clienttesting.Fake
 	events              chan string
 }
 
+// fuzzTypes are those of all objects.
+var fuzzTypes = func() *runtime.Scheme {
+	types := runtime.NewScheme()
+	utilruntime.Must(errors.Join(scheme.AddToScheme(types), fooscheme.AddToScheme(types)))
+	return types
+}()
+
 func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
 	t.Helper()
 	f := &fuzzFixture{
-		owner: owner,
-		ctx:   klog.NewContext(t.Context(), klog.Logger{}), // no log
-		kube:  clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()),
-		foos:  clienttesting.NewObjectTracker(fooscheme.Scheme, fooscheme.Codecs.UniversalDecoder()),
+		owner:   owner,
+		ctx:     klog.NewContext(t.Context(), klog.Logger{}), // no log
+		tracker: clienttesting.NewObjectTracker(fuzzTypes, scheme.Codecs.UniversalDecoder()),
 	}
 	kubeClient, fooClient := &kubefake.Clientset{}, &foofake.Clientset{}
 	f.kubeCalls, f.fooCalls = &kubeClient.Fake, &fooClient.Fake
-	for calls, tracker := range map[*clienttesting.Fake]clienttesting.ObjectTracker{f.kubeCalls: f.kube, f.fooCalls: f.foos} {
-		calls.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
-		f.api.Serve(t, calls, tracker)
+	for _, calls := range []*clienttesting.Fake{f.kubeCalls, f.fooCalls} {
+		calls.AddReactor("*", "*", clienttesting.ObjectReaction(f.tracker))
+		f.api.Serve(t, calls, f.tracker)
 	}
 	f.api.Admit = func(_ string, sent footest.Object) error { // as a real API server does
 		if kind := footest.KindOf(sent); sent.GetName() == "" || kind.Invalid(sent) {
@@ -239,49 +247,35 @@ func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
 }
 
 // cacheSees replaces the contents of the caches.
-func (f *fuzzFixture) cacheSees(t *testing.T, foos, children []footest.Object) {
+func (f *fuzzFixture) cacheSees(t *testing.T, objects []footest.Object) {
 	t.Helper()
-	version := f.api.Version()
-	var trimmed []any
-	for _, foo := range foos {
-		kept, err := f.kind.Transform(foo.DeepCopyObject())
-		footest.Must(t, err)
-		trimmed = append(trimmed, kept)
-	}
-	footest.Must(t, f.cache.Replace(trimmed, version))
-	for _, kind := range f.children {
-		trimmed = nil
-		for _, child := range children {
-			if kind.takes(child) {
-				kept, err := kind.row.Transform(child.DeepCopyObject())
+	replace := func(store cache.Store, isIts func(runtime.Object) bool, transform cache.TransformFunc) {
+		var trimmed []any
+		for _, object := range objects {
+			if isIts(object) {
+				kept, err := transform(object.DeepCopyObject())
 				footest.Must(t, err)
 				trimmed = append(trimmed, kept)
 			}
 		}
-		footest.Must(t, kind.cache.Replace(trimmed, version))
+		footest.Must(t, store.Replace(trimmed, f.api.Version()))
+	}
+	replace(f.cache, f.owner.Is, f.kind.Transform)
+	for _, kind := range f.children {
+		replace(kind.cache, func(object runtime.Object) bool { return kind.takes(object.(plan.Object)) }, kind.row.Transform)
 	}
 }
 
 // stored returns copies of the API server's objects.
-func (f *fuzzFixture) stored(t *testing.T) (foos, children []footest.Object) {
+func (f *fuzzFixture) stored(t *testing.T) (objects []footest.Object) {
 	t.Helper()
-	foos = listOf(t, f.foos, f.owner.Kind)
-	for _, kind := range f.owner.Kinds {
-		children = append(children, listOf(t, f.kube, kind)...)
-	}
-	return foos, children
-}
-
-// listOf returns copies of the objects of a kind.
-func listOf(t *testing.T, tracker clienttesting.ObjectTracker, kind *footest.Kind) []footest.Object {
-	t.Helper()
-	list, err := tracker.List(kind.Resource, kind.Resource.GroupVersion().WithKind(kind.Kind), footest.Namespace)
-	footest.Must(t, err)
-	items, err := meta.ExtractList(list)
-	footest.Must(t, err)
-	var objects []footest.Object
-	for _, item := range items {
-		objects = append(objects, item.DeepCopyObject().(footest.Object))
+	for _, kind := range append([]*footest.Kind{f.owner.Kind}, f.owner.Kinds...) {
+		list, err := f.tracker.List(kind.Resource, kind.Resource.GroupVersion().WithKind(kind.Kind), footest.Namespace)
+		footest.Must(t, err)
+		footest.Must(t, meta.EachListItem(list, func(item runtime.Object) error {
+			objects = append(objects, item.DeepCopyObject().(footest.Object))
+			return nil
+		}))
 	}
 	return objects
 }
@@ -302,20 +296,6 @@ func (f *fuzzFixture) takeWrites() []string {
 		writes = append(writes, "event "+<-f.events)
 	}
 	return writes
-}
-
-// store adds the objects of a FuzzWorld to the API server.
-func (f *fuzzFixture) store(t *testing.T, w *footest.FuzzWorld, foos ...footest.Object) {
-	t.Helper()
-	if w.Foo != nil {
-		foos = append(foos, w.Foo)
-	}
-	for _, foo := range foos {
-		footest.Must(t, f.foos.Create(f.owner.Resource, foo, footest.Namespace))
-	}
-	for _, child := range w.Children {
-		footest.Must(t, f.kube.Create(footest.KindOf(child).Resource, child, footest.Namespace))
-	}
 }
 
 // recordingT records the message of a failure.
