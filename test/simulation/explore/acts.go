@@ -73,9 +73,6 @@ func (x explored) world() oracle.World {
 	return w
 }
 
-// ownerOf returns the living owner that controls a child, or nil.
-func (x explored) ownerOf(child footest.Object) footest.Object { return x.world().OwnerOf(child) }
-
 func (x explored) controlPlaneSteps(all []step) []step {
 	model.Duties(x.world(), func(duty model.Duty, object footest.Object) {
 		if duty == model.Advance && slices.Contains(x.Stuck, object.GetName()) {

@@ -32,7 +32,6 @@ func (e *encoder) fingerprint() *fingerprint {
 }
 
 func (e *encoder) number(n int64) { e.out = binary.AppendVarint(e.out, n) }
-func (e *encoder) bytes(b []byte) { e.number(int64(len(b))); e.out = append(e.out, b...) }
 func (e *encoder) text(s string)  { e.number(int64(len(s))); e.out = append(e.out, s...) }
 func (e *encoder) token(k tokenKind, v int64) {
 	e.out = append(e.out, 'T', byte(k))

@@ -5,7 +5,6 @@
 package explore
 
 import (
-	"crypto/sha256"
 	"reflect"
 	"slices"
 	"time"
@@ -83,7 +82,7 @@ func (f *fingerprint) at(now int64) *fingerprint {
 		return f
 	}
 	e := &encoder{}
-	e.bytes(f.content[:])
+	e.text(string(f.content[:]))
 	for _, t := range f.tokens {
 		switch t.kind {
 		case deadlineToken:
@@ -176,8 +175,7 @@ func (x explored) identity() digest {
 	}
 	e.tokens = append(e.tokens, token{dateToken, x.now/1e9 + epoch.Unix()})
 	e.out = ranks(e.tokens, e.out)
-	sum := sha256.Sum256(e.out)
-	return digest(sum[:16])
+	return e.fingerprint().content
 }
 
 // mayRestart reports whether events that all caches have had may matter again.

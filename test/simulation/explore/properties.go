@@ -65,7 +65,7 @@ func (x explored) judgeInherited(sent *request) {
 		if earlier == nil || x.kindOf(slot(i)) != kind || earlier.GetDeletionTimestamp() != nil {
 			continue
 		}
-		foo := x.ownerOf(earlier.Object)
+		foo := x.world().OwnerOf(earlier.Object)
 		if foo == nil || !metav1.IsControlledBy(child, foo) {
 			continue
 		}
@@ -130,7 +130,7 @@ func (x explored) seriesOf(at slot) (none repairs, foo footest.Object) {
 	if child == nil || child.GetDeletionTimestamp() != nil {
 		return none, nil
 	}
-	foo = x.ownerOf(child.Object)
+	foo = x.world().OwnerOf(child.Object)
 	if foo == nil || foo.GetDeletionTimestamp() != nil || x.kindOf(at).Name(foo) != child.GetName() {
 		return none, nil
 	}

@@ -91,7 +91,7 @@ func (x explored) commit(at slot, change footest.Change) footest.Object {
 
 // remember notes which Foos had what they ask for, ready.
 func (x explored) remember(at slot, was *object) {
-	for _, owner := range x.owners() {
+	for _, owner := range x.slotsOf(0) {
 		foo := x.store[owner]
 		if at == owner && (foo == nil || was == nil || was.GetGeneration() != foo.GetGeneration() || was.GetUID() != foo.GetUID()) {
 			x.wasReady[owner] = false

@@ -253,9 +253,6 @@ func (s *scene) describe(at slot) string {
 	return fmt.Sprintf("%s %s", s.kindOf(at), s.names[at].name)
 }
 
-// owners are the slots of the owners.
-func (s *scene) owners() []slot { return s.slotsOf(0) }
-
 func (s *scene) slotsOf(resource int) []slot {
 	var slots []slot
 	for i, n := range s.names {
