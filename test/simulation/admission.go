@@ -9,7 +9,6 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,15 +17,6 @@ import (
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/model"
 )
-
-// admission is a webhook or policy for the controllers' writes of children.
-type admission struct {
-	until time.Time
-	// refusal is the answer to a write. If it is nil, the owned fields are changed.
-	refusal error
-}
-
-func (a admission) inForce() bool { return time.Now().Before(a.until) }
 
 // admissionFaults last until after the change of the next step.
 var admissionFaults = []fault{
@@ -38,12 +28,17 @@ var admissionFaults = []fault{
 	admittedBy("owned fields changed from here", nil),
 }
 
-// admittedBy returns the fault that puts an admission in force, from this call on.
+// admittedBy returns the fault in which writes are refused or, without a refusal, changed, from
+// this call on.
 func admittedBy(name string, refusal error) fault {
-	return fault{name: name, call: func(r *request) (footest.Object, error) {
+	return fault{name: name, call: func(r *request) (any, error) {
 		c := r.conn.cluster
 		c.mu.Lock()
-		c.admissions = append(c.admissions, admission{time.Now().Add(longDelay), refusal})
+		if end := time.Now().Add(longDelay); refusal == nil {
+			c.mutatedUntil = end
+		} else {
+			c.refusal, c.refusedUntil = refusal, end
+		}
 		c.mu.Unlock()
 		// The end of a policy causes no event. A user touches the children, so that the
 		// controller notices.
@@ -60,17 +55,10 @@ func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
 	if kind == c.owner.Kind {
 		return sent, nil
 	}
-	mutates := false
-	for _, a := range c.admissions {
-		switch {
-		case !a.inForce():
-		case a.refusal != nil:
-			return nil, a.refusal
-		default:
-			mutates = true
-		}
+	if time.Now().Before(c.refusedUntil) {
+		return nil, c.refusal
 	}
-	if !mutates {
+	if !time.Now().Before(c.mutatedUntil) {
 		return sent, nil
 	}
 	changed := copyOf(sent)
@@ -86,7 +74,7 @@ func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
 func (c *cluster) mutatesWrites() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.admissions, func(a admission) bool { return a.refusal == nil && a.inForce() })
+	return time.Now().Before(c.mutatedUntil)
 }
 
 // touchChildren sets and removes an annotation of each child, which changes its version,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The API server: objects, resourceVersions, preconditions, the history for old lists, and watches;
-// and how the clientsets of a controller see it.
+// The API server: objects, resourceVersions, preconditions, the history for old lists, and watches.
 
 package simulation
 
@@ -15,16 +14,13 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/model"
-	"example.com/sample-controller/test/simulation/wire"
 )
 
 // firstVersion is the resourceVersion of an empty history. A real API server never
@@ -90,18 +86,6 @@ func (a *apiServer) version() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.history)
-}
-
-// latest returns the version and the time of the last change of a kind, or 0.
-func (a *apiServer) latest(kind *footest.Kind) (version int, at time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, change := range slices.Backward(a.history) {
-		if change.id.kind == kind {
-			return i + 1, change.at
-		}
-	}
-	return 0, time.Time{}
 }
 
 func (a *apiServer) get(id objectID) (footest.Object, error) {
@@ -186,19 +170,16 @@ func (a *apiServer) commit(id objectID, done footest.Change) footest.Object {
 // versionText returns the resourceVersion of an index in the history.
 func versionText(version int) string { return strconv.Itoa(firstVersion + version) }
 
-// parseVersion is the inverse of versionText.
-func parseVersion(resourceVersion string) (int, error) {
-	version, err := strconv.Atoi(resourceVersion)
-	return version - firstVersion, err
-}
-
 // apiWatch delivers the changes of one kind to one controller in their order, from a
 // version on. As with a real watch, a lost event goes unnoticed until the next list.
 type apiWatch struct {
-	conn    *connection
-	kind    *footest.Kind
+	*request
+
 	version int
-	result  chan watch.Event
+	// ready are the events that Next returns before any other. ended is true if it returns
+	// no others.
+	ready []watch.Event
+	ended bool
 	// done ends when the reader stops the watch, expired when the API server ends it.
 	done    context.Context
 	stop    context.CancelFunc
@@ -206,24 +187,38 @@ type apiWatch struct {
 	once    sync.Once
 }
 
-func newAPIWatch(ctx context.Context, c *connection, kind *footest.Kind, resourceVersion string) (*apiWatch, error) {
-	version, err := parseVersion(resourceVersion)
+func newAPIWatch(r *request) (*apiWatch, error) {
+	version, err := strconv.Atoi(r.ResourceVersion)
 	if err != nil {
-		return nil, fmt.Errorf("watching %ss from version %q: %w", kind, resourceVersion, err)
+		return nil, fmt.Errorf("watching %ss from a version: %w", r.Kind, err)
 	}
-	w := &apiWatch{conn: c, kind: kind, version: version, result: make(chan watch.Event), expired: make(chan struct{})}
-	w.done, w.stop = context.WithCancel(ctx)
+	w := &apiWatch{request: r, version: version - firstVersion, expired: make(chan struct{})}
+	w.done, w.stop = context.WithCancel(r.Ctx)
+	if due, dropped := r.conn.relists[r.Kind]; dropped { // by a watch that has ended since
+		w.expireAt(due)
+	}
 	return w, nil
 }
 
 // Stop ends the watch for its reader.
 func (w *apiWatch) Stop() { w.stop() }
 
-// ResultChan returns the channel of the events.
-func (w *apiWatch) ResultChan() <-chan watch.Event { return w.result }
+// expireAt ends the watch with 410 Gone at a time. Then the reader must list again.
+func (w *apiWatch) expireAt(due time.Time) {
+	time.AfterFunc(time.Until(due), func() { w.once.Do(func() { close(w.expired) }) })
+}
 
-// expire ends the watch with 410 Gone, after which the reader must list again.
-func (w *apiWatch) expire() { w.once.Do(func() { close(w.expired) }) }
+// Next waits for the next event. It is not ok if the watch has ended.
+func (w *apiWatch) Next() (event watch.Event, ok bool) {
+	for len(w.ready) == 0 {
+		if w.ended {
+			return watch.Event{}, false
+		}
+		w.ended = !w.pump()
+	}
+	event, w.ready = w.ready[0], w.ready[1:]
+	return event, true
+}
 
 // delivery is an event that is about to be delivered. A fault may delay, repeat or drop
 // it.
@@ -233,32 +228,31 @@ type delivery struct {
 	event watch.Event
 }
 
-func (w *apiWatch) pump() {
-	defer close(w.result)
-	defer w.stop()
-	for {
-		changes, more := w.conn.cluster.api.next(w.version)
-		for _, change := range changes {
-			w.version++
-			if change.id.kind == w.kind && !w.deliver(change) {
-				return
-			}
-		}
-		w.conn.saw(w.kind, w.version)
-		select {
-		case <-more:
-		case <-w.expired:
-			w.sendExpired()
-			return
-		case <-w.done.Done():
-			return
-		}
+// pump waits for a change, and delivers it if it is one of the kind. It returns false if the
+// watch ends after that.
+func (w *apiWatch) pump() bool {
+	changes, more := w.conn.cluster.api.next(w.version)
+	if len(changes) > 0 {
+		w.version++
+		return changes[0].id.kind != w.Kind || w.deliver(changes[0])
 	}
+	return await(w, more)
 }
 
-// deliver returns false if the watch has ended.
+// await waits for a channel, and returns false if the watch ends first.
+func await[T any](w *apiWatch, due <-chan T) bool {
+	select {
+	case <-due:
+		return true
+	case <-w.expired:
+		w.sendExpired()
+	case <-w.done.Done():
+	}
+	return false
+}
+
 func (w *apiWatch) deliver(c change) bool {
-	if !w.wait(func() time.Duration { return time.Until(c.at.Add(w.conn.latency(w.kind))) }) || !w.waitWhileHeld() {
+	if !w.wait(func() time.Duration { return time.Until(c.at.Add(w.conn.latency(w.Kind))) }) || !w.waitWhileHeld() {
 		return false
 	}
 	// Deliver a copy, because the reader may change it.
@@ -271,41 +265,25 @@ func (w *apiWatch) deliver(c change) bool {
 	return f.event(d)
 }
 
-func (d *delivery) send() bool { return d.sendCopy(d.event.Object) }
-
-func (d *delivery) sendCopy(object runtime.Object) bool {
-	select {
-	case d.result <- watch.Event{Type: d.event.Type, Object: object}:
-		return true
-	case <-d.expired:
-		d.sendExpired()
-	case <-d.done.Done():
-	}
-	return false
+func (d *delivery) send() bool {
+	d.ready = append(d.ready, d.event)
+	return true
 }
 
 func (w *apiWatch) sendExpired() {
-	w.conn.cluster.tracef("%s: the watch of %ss ends with 410 Gone", w.conn.name, w.kind)
+	w.conn.cluster.tracef("%s: the watch of %ss ends with 410 Gone", w.conn.name, w.Kind)
 	status := apierrors.NewResourceExpired("too old resource version").Status()
-	select {
-	case w.result <- watch.Event{Type: watch.Error, Object: &status}:
-	case <-w.done.Done():
-	}
+	w.ready = append(w.ready, watch.Event{Type: watch.Error, Object: &status})
 }
 
 func (w *apiWatch) waitWhileHeld() bool {
-	return w.wait(func() time.Duration { return w.conn.held(w.kind) })
+	return w.wait(func() time.Duration { return w.conn.held(w.Kind) })
 }
 
 // wait waits until left returns 0 or less. It returns false if the watch ends first.
 func (w *apiWatch) wait(left func() time.Duration) bool {
 	for left() > 0 {
-		select {
-		case <-time.After(left()):
-		case <-w.expired:
-			w.sendExpired()
-			return false
-		case <-w.done.Done():
+		if !await(w, time.After(left())) {
 			return false
 		}
 	}
@@ -313,58 +291,3 @@ func (w *apiWatch) wait(left func() time.Duration) bool {
 }
 
 func copyOf(object footest.Object) footest.Object { return object.DeepCopyObject().(footest.Object) }
-
-// server serves a connection.
-type server struct{ conn *connection }
-
-// Do answers a request.
-func (s server) Do(sent *wire.Request) (runtime.Object, error) {
-	kind, err := s.kindOf(sent.Resource, sent.Name)
-	if err != nil {
-		return nil, err
-	}
-	r := &request{conn: s.conn, ctx: sent.Ctx, Request: sent.Request}
-	switch r.Action() {
-	case "get", "create", "update", "update-status", "delete":
-	case "patch", "patch-status":
-		// The update that the patch amounts to. Its UID and resourceVersion keep it from being
-		// carried out on another object than the one that it was made from.
-		stored, err := s.conn.cluster.api.get(objectID{kind, sent.Name})
-		if err != nil {
-			return nil, err
-		}
-		if r.Sent, err = footest.Patched(stored, sent.PatchType, sent.Patch); err != nil {
-			return nil, err
-		}
-		r.Verb = "update"
-	case "list":
-		objects, version, err := s.conn.list(sent.Ctx, kind)
-		return &wire.List{Items: objects, ResourceVersion: versionText(version)}, err
-	default:
-		s.conn.cluster.violationf("%s: the simulation has no %s of %s", s.conn.cluster.test, sent.Verb, objectID{kind, sent.Name})
-		return nil, apierrors.NewMethodNotSupported(kind.Resource.GroupResource(), sent.Verb)
-	}
-	stored, err := s.conn.do(r)
-	if r.Verb == "update" {
-		s.conn.noteUnanswered(r.Object(), err)
-	}
-	return stored, err
-}
-
-// Watch answers a watch.
-func (s server) Watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error) {
-	kind, err := s.kindOf(resource, "")
-	if err != nil {
-		return nil, err
-	}
-	return s.conn.watch(ctx, kind, resourceVersion)
-}
-
-// kindOf returns the kind of a resource, or an error if the tests do not know it.
-func (s server) kindOf(resource, name string) (*footest.Kind, error) {
-	if kind := footest.Served(resource); kind != nil {
-		return kind, nil
-	}
-	s.conn.cluster.violationf("%s", footest.UnknownResource(resource, s.conn.cluster.test))
-	return nil, apierrors.NewNotFound(corev1.Resource(resource), name)
-}

@@ -66,15 +66,20 @@ type cluster struct {
 
 	mu          sync.Mutex
 	connections []*connection
-	admissions  []admission
 	trace       []string
 	violations  []string
 	points      []injectionPoint
 	reached     map[injectionPoint]int
 	refused     int
-	// disputed counts the points about the status of owners that were reached during a
-	// dispute.
-	disputed int
+	// refusal is the answer to a controller's write of a child until refusedUntil. Until
+	// mutatedUntil, what is written is changed.
+	refusal                    error
+	refusedUntil, mutatedUntil time.Time
+	// live counts the controllers that have not crashed.
+	live int
+	// shared counts the points about the status of owners that were reached while several
+	// controllers were at work.
+	shared int
 	// lastFault is when the last fault was injected.
 	lastFault time.Time
 	// removed holds, for each child that a controller deleted, the Foo's UID and generation
@@ -102,7 +107,7 @@ func (c *cluster) end() {
 // change its connection first, for example to begin with a stale list.
 func (c *cluster) startController(prepare ...func(*connection)) {
 	conn := &connection{
-		cluster: c, heldUntil: map[*footest.Kind]time.Time{}, listedAsOf: map[*footest.Kind]int{}, views: map[*footest.Kind]view{},
+		cluster: c, heldUntil: map[*footest.Kind]time.Time{}, listedAsOf: map[*footest.Kind]int{}, relists: map[*footest.Kind]time.Time{},
 		pendingEvents: map[types.UID]int{}, transitions: map[types.UID]readiness{}, overtaken: map[types.UID]int{}, own: map[objectID]ownWrite{},
 	}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
@@ -110,6 +115,7 @@ func (c *cluster) startController(prepare ...func(*connection)) {
 	c.connections = append(c.connections, conn)
 	conn.name = fmt.Sprintf("controller %d", len(c.connections))
 	conn.lag = time.Duration(len(c.connections)-1) * lagStep
+	c.live++
 	c.mu.Unlock()
 	for _, change := range prepare {
 		change(conn)
@@ -117,7 +123,7 @@ func (c *cluster) startController(prepare ...func(*connection)) {
 	c.tracef("%s starts", conn.name)
 	c.running.Go(func() {
 		defer conn.cancel()
-		err := c.start(conn.ctx, wire.NewClients(server{conn}), recorder{conn: conn})
+		err := c.start(conn.ctx, wire.NewClients(conn), recorder{conn: conn})
 		switch {
 		case conn.ctx.Err() == nil:
 			c.violationf("%s returned although its context had not ended: %v", conn.name, err)
@@ -132,6 +138,9 @@ func (c *cluster) crash(conn *connection, prepare ...func(*connection)) {
 	if conn.kill() {
 		return
 	}
+	c.mu.Lock()
+	c.live--
+	c.mu.Unlock()
 	c.tracef("%s crashes", conn.name)
 	c.running.Go(func() {
 		select {
@@ -144,21 +153,26 @@ func (c *cluster) crash(conn *connection, prepare ...func(*connection)) {
 
 // reach counts an injection point, and returns it and the fault to inject.
 func (c *cluster) reach(verb string, id objectID) (injectionPoint, fault) {
-	disputed := c.isDisputed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	point := injectionPoint{verb: verb, id: id}
 	c.reached[point]++
 	point.n = c.reached[point]
 	c.points = append(c.points, point)
-	if disputed && c.isAboutStatus(point) {
-		c.disputed++
+	if c.live > 1 && c.isAboutStatus(point) {
+		c.shared++
 	}
 	f := c.inject(point)
 	if f.name != "" {
 		c.lastFault = time.Now()
 	}
 	return point, f
+}
+
+// isAboutStatus reports whether a point is the write of a status, its event, or one of the
+// reads that precede the write.
+func (c *cluster) isAboutStatus(point injectionPoint) bool {
+	return point.verb == "update-status" || point.verb == "get" || point.verb == eventVerb+"modified" && point.id.kind == c.owner.Kind
 }
 
 // tracef adds a line to the trace, which is printed if the test fails.

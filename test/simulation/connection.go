@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A controller's connection to the API server, where most faults happen, and controllers
-// that dispute because one of them has an old cache.
+// A controller's connection to the API server, where most faults happen.
 
 package simulation
 
@@ -12,13 +11,13 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/test/simulation/wire"
 )
 
 // errCrashed is the error of all calls of a controller that has crashed. A real
@@ -41,8 +40,9 @@ type connection struct {
 	heldUntil map[*footest.Kind]time.Time
 	// listedAsOf is the version at which the first list of a kind is answered.
 	listedAsOf map[*footest.Kind]int
-	// views holds what the controller has been shown of each kind.
-	views map[*footest.Kind]view
+	// relists holds, for each kind of which an event was dropped, when the watch ends because
+	// of that. The cache lacks the event until the next list.
+	relists map[*footest.Kind]time.Time
 	// stale is true if the cache is or was stale because of a fault. Then the controller
 	// may recreate an object that it deleted, or repeat a write.
 	stale bool
@@ -74,37 +74,60 @@ type ownWrite struct {
 // request is one call. A fault decides whether and when it is committed, and how it is
 // answered.
 type request struct {
-	model.Request
+	*wire.Request
 
 	point injectionPoint
 	conn  *connection
-	ctx   context.Context
-	// list is what a list or a watch does, or nil.
-	list func()
 }
 
-// do sends a request, with the fault that is injected there, if any.
-func (c *connection) do(r *request) (footest.Object, error) {
+// Do answers a request, with the fault that is injected there, if any.
+func (c *connection) Do(sent *wire.Request) (any, error) {
+	if sent.Kind == nil {
+		c.cluster.violationf("%s", footest.UnknownResource(sent.Resource, c.cluster.test))
+		return nil, apierrors.NewNotFound(corev1.Resource(sent.Resource), sent.Name)
+	}
+	id := objectID{sent.Kind, sent.Name}
+	switch sent.Action() {
+	case "get", "list", "watch", "create", "update", "update-status", "delete":
+	case "patch", "patch-status":
+		// The update that the patch amounts to. Its UID and resourceVersion keep it from being
+		// carried out on another object than the one that it was made from.
+		stored, err := c.cluster.api.get(id)
+		if err != nil {
+			return nil, err
+		}
+		if sent.Sent, err = footest.Patched(stored, sent.PatchType, sent.Patch); err != nil {
+			return nil, err
+		}
+		sent.Verb = "update"
+	default:
+		c.cluster.violationf("%s: the simulation has no %s of %s", c.cluster.test, sent.Verb, id)
+		return nil, apierrors.NewMethodNotSupported(sent.Kind.Resource.GroupResource(), sent.Verb)
+	}
 	if c.ctx.Err() != nil {
 		return nil, errCrashed
 	}
-	var f fault
-	r.point, f = c.cluster.reach(r.Action(), objectID{r.Kind, r.Name})
-	if f.call == nil {
-		object, err := r.commit()
-		c.remember(r, object, err)
-		return object, err
+	point, f := c.cluster.reach(sent.Action(), id)
+	r, call := &request{sent, point, c}, (*request).commit
+	if f.call != nil {
+		c.cluster.tracef("%s: %s meets %q", c.name, point, f.name)
+		call = f.call
 	}
-	c.cluster.tracef("%s: %s meets %q", c.name, r.point, f.name)
-	object, err := f.call(r)
-	c.cluster.tracef("%s: %s returns %s", c.name, r.point, resultOf(err))
-	c.remember(r, object, err)
-	return object, err
+	answer, err := call(r)
+	if f.call != nil {
+		c.cluster.tracef("%s: %s returns %s", c.name, point, resultOf(err))
+	}
+	c.remember(r, answer, err)
+	if sent.Verb == "update" {
+		c.noteUnanswered(sent.Object(), err)
+	}
+	return answer, err
 }
 
 // remember notes a write for which the controller got an answer.
-func (c *connection) remember(r *request, object footest.Object, err error) {
-	if err != nil || object == nil || r.Verb == "get" {
+func (c *connection) remember(r *request, answer any, err error) {
+	object, ok := answer.(footest.Object)
+	if err != nil || !ok || r.Verb == "get" {
 		return
 	}
 	c.mu.Lock()
@@ -113,47 +136,46 @@ func (c *connection) remember(r *request, object footest.Object, err error) {
 }
 
 // serve executes the request in the API server.
-func (r *request) serve(inspect inspector) (footest.Object, error) {
-	cluster := r.conn.cluster
+func (r *request) serve(inspect inspector) (any, error) {
+	cluster, written := r.conn.cluster, r.Request.Request
 	switch r.Verb {
-	case "list", "watch":
-		r.list()
-		return nil, nil //nolint:nilnil // the objects and the events are not in the answer
+	case "list":
+		return r.conn.list(r.Kind), nil
+	case "watch":
+		return newAPIWatch(r)
 	case "get":
 		return cluster.api.get(r.point.id)
-	case "delete":
-		return cluster.api.write(r.Request, inspect)
+	case "create", "update":
+		admitted, err := cluster.admit(r.Object())
+		if err != nil {
+			return nil, err
+		}
+		written.Sent = admitted
 	}
-	admitted, err := cluster.admit(r.Object())
-	if err != nil {
-		return nil, err
-	}
-	written := r.Request
-	written.Sent = admitted
 	return cluster.api.write(written, inspect)
 }
 
 // commit executes the request, unless its controller has crashed.
-func (r *request) commit() (footest.Object, error) {
+func (r *request) commit() (any, error) {
 	r.conn.mu.Lock()
 	defer r.conn.mu.Unlock()
 	if r.conn.dead {
 		return nil, errCrashed
 	}
-	object, err := r.serve(r.conn.inspect(r.Action()))
+	answer, err := r.serve(r.conn.inspect(r.Action()))
 	r.conn.inspectRefused(r, err)
 	r.conn.cluster.committed(r, err)
-	return object, err
+	return answer, err
 }
 
 // commitLate is like commit, for a request that was in flight so long that its sender may
 // have crashed meanwhile and is not responsible for the result.
-func (r *request) commitLate() (footest.Object, error) {
+func (r *request) commitLate() (any, error) {
 	r.conn.mu.Lock()
-	object, err := r.serve(r.conn.inspectLate)
+	answer, err := r.serve(r.conn.inspectLate)
 	r.conn.mu.Unlock()
 	r.conn.cluster.tracef("%s: %s, late -> %s", r.conn.name, r.point, resultOf(err))
-	return object, err
+	return answer, err
 }
 
 // pause waits, and returns false if the call is canceled meanwhile.
@@ -161,7 +183,7 @@ func (r *request) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
-	case <-r.ctx.Done():
+	case <-r.Ctx.Done():
 		return false
 	}
 }
@@ -183,33 +205,19 @@ func resultOf(err error) string {
 	return err.Error()
 }
 
-func (c *connection) list(ctx context.Context, kind *footest.Kind) (objects []runtime.Object, version int, err error) {
-	_, err = c.do(&request{conn: c, ctx: ctx, Request: model.Request{Verb: "list", Kind: kind}, list: func() {
-		version = c.cluster.api.version()
-		if asOf, older := c.listedAsOf[kind]; older {
-			version = asOf
-			delete(c.listedAsOf, kind)
-		}
-		for _, object := range c.cluster.api.list(kind, version) {
-			objects = append(objects, object)
-		}
-		c.views[kind] = view{version: version}
-	}})
-	return objects, version, err
-}
-
-func (c *connection) watch(ctx context.Context, kind *footest.Kind, resourceVersion string) (watch.Interface, error) {
-	w, err := newAPIWatch(ctx, c, kind, resourceVersion)
-	if err != nil {
-		return nil, err
+// list answers a list.
+func (c *connection) list(kind *footest.Kind) *wire.List {
+	version := c.cluster.api.version()
+	if asOf, older := c.listedAsOf[kind]; older {
+		version = asOf
+		delete(c.listedAsOf, kind)
 	}
-	_, err = c.do(&request{conn: c, ctx: ctx, Request: model.Request{Verb: "watch", Kind: kind}, list: func() {}})
-	if err != nil {
-		return nil, err
+	delete(c.relists, kind)
+	answer := &wire.List{ResourceVersion: versionText(version)}
+	for _, object := range c.cluster.api.list(kind, version) {
+		answer.Items = append(answer.Items, object)
 	}
-	c.expireWhenDue(w) // the watch before it may have dropped an event, and ended since
-	go w.pump()
-	return w, nil
+	return answer
 }
 
 // hold delays what the watches of a kind deliver.
@@ -244,15 +252,6 @@ func (c *connection) kill() (was bool) {
 // one before, so that two controllers never act at the same time: a run would not repeat.
 const lagStep = 20 * time.Millisecond
 
-// view is what a controller has been shown of a kind.
-type view struct {
-	// version is the last one whose events have been delivered, or that was listed.
-	version int
-	// relist is when the watch ends because an event was dropped, or zero. The cache lacks
-	// the event until the next list.
-	relist time.Time
-}
-
 // latency returns the age of an event of a kind when it arrives. It differs between kinds so that events
 // arrive in the same order in each run.
 func (c *connection) latency(kind *footest.Kind) time.Duration {
@@ -262,67 +261,11 @@ func (c *connection) latency(kind *footest.Kind) time.Duration {
 	return c.lag + time.Duration(100+slices.Index(c.cluster.owner.Kinds, kind))*time.Microsecond
 }
 
-// saw notes that all events of a kind up to a version have been delivered.
-func (c *connection) saw(kind *footest.Kind, version int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	seen := c.views[kind]
-	seen.version = max(seen.version, version)
-	c.views[kind] = seen
-}
-
 // dropped notes that an event was dropped. It is not in the cache until a list.
 func (c *connection) dropped(w *apiWatch) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.stale, c.lossy = true, true
-	seen := c.views[w.kind]
-	seen.relist = time.Now().Add(longDelay)
-	c.views[w.kind] = seen
-	c.mu.Unlock()
-	c.expireWhenDue(w)
-}
-
-// expireWhenDue ends a watch with 410 Gone when the list is due that shows a dropped event.
-func (c *connection) expireWhenDue(w *apiWatch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if due := c.views[w.kind].relist; !due.IsZero() {
-		time.AfterFunc(time.Until(due), w.expire)
-	}
-}
-
-// isBehind reports whether a controller has not been shown a change that should have
-// reached it.
-func (c *connection) isBehind() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for kind, seen := range c.views {
-		latest, at := c.cluster.api.latest(kind)
-		if !seen.relist.IsZero() || latest > seen.version && time.Since(at) > c.latency(kind) {
-			return true
-		}
-	}
-	return false
-}
-
-// isDisputed reports whether two controllers are at work that may not agree, because the
-// cache of one is behind. Until it is not, each may replace the status that the other wrote.
-func (c *cluster) isDisputed() bool {
-	c.mu.Lock()
-	connections := slices.Clone(c.connections)
-	c.mu.Unlock()
-	live := slices.DeleteFunc(connections, (*connection).isDead)
-	return len(live) > 1 && slices.ContainsFunc(live, (*connection).isBehind)
-}
-
-// isAboutStatus reports whether a point is the write of a status, its event, or one of the
-// reads that precede the write.
-func (c *cluster) isAboutStatus(point injectionPoint) bool {
-	return point.verb == "update-status" || point.verb == "get" || point.verb == eventVerb+"modified" && point.id.kind == c.owner.Kind
-}
-
-func (c *connection) isDead() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.dead
+	c.relists[w.Kind] = time.Now().Add(longDelay)
+	w.expireAt(c.relists[w.Kind])
 }

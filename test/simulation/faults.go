@@ -26,7 +26,7 @@ import (
 // fault replaces the normal handling of a call, or of an event that arrives.
 type fault struct {
 	name string
-	call func(*request) (footest.Object, error)
+	call func(*request) (any, error)
 	// event returns false if the watch ends.
 	event func(*delivery) bool
 }
@@ -67,18 +67,18 @@ var callFaults = []fault{
 	crashAfter("crash after"),
 	tooManyRequests,
 	internalError,
-	{name: "hang", call: func(r *request) (footest.Object, error) {
-		<-r.ctx.Done()
-		return nil, r.ctx.Err()
+	{name: "hang", call: func(r *request) (any, error) {
+		<-r.Ctx.Done()
+		return nil, r.Ctx.Err()
 	}},
-	{name: secondController, call: func(r *request) (footest.Object, error) {
+	{name: secondController, call: func(r *request) (any, error) {
 		r.conn.cluster.startController()
 		return r.commit()
 	}},
-	{name: overtaken, call: func(r *request) (footest.Object, error) {
+	{name: overtaken, call: func(r *request) (any, error) {
 		r.conn.cluster.startController()
 		if !r.pause(shortDelay) {
-			return nil, r.ctx.Err()
+			return nil, r.Ctx.Err()
 		}
 		return r.commitLate()
 	}},
@@ -97,17 +97,17 @@ func staleFaults(owner *footest.OwnerRow) []fault {
 
 // writeFaults can happen only to writes.
 var writeFaults = []fault{
-	{name: "409 Conflict", call: func(r *request) (footest.Object, error) {
+	{name: "409 Conflict", call: func(r *request) (any, error) {
 		return nil, apierrors.NewConflict(r.Kind.Resource.GroupResource(), r.Name, errors.New("the object has been modified"))
 	}},
-	{name: "timeout although applied", call: func(r *request) (footest.Object, error) {
+	{name: "timeout although applied", call: func(r *request) (any, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
-		<-r.ctx.Done()
-		return nil, r.ctx.Err()
+		<-r.Ctx.Done()
+		return nil, r.Ctx.Err()
 	}},
-	{name: "connection lost although applied", call: func(r *request) (footest.Object, error) {
+	{name: "connection lost although applied", call: func(r *request) (any, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
@@ -123,9 +123,9 @@ var informerFaults = []fault{
 	crashAfter("crash after"),
 	tooManyRequests,
 	internalError,
-	{name: "slow", call: func(r *request) (footest.Object, error) {
+	{name: "slow", call: func(r *request) (any, error) {
 		if !r.pause(shortDelay) {
-			return nil, r.ctx.Err()
+			return nil, r.Ctx.Err()
 		}
 		return r.commit()
 	}},
@@ -141,7 +141,8 @@ var eventFaults = []fault{
 		return true
 	}},
 	{name: "delivered twice", event: func(d *delivery) bool {
-		return d.sendCopy(d.event.Object.DeepCopyObject()) && d.send()
+		d.ready = append(d.ready, *d.event.DeepCopy())
+		return d.send()
 	}},
 	{name: "delayed a little", event: heldFor(shortDelay)},
 	{name: "delayed past the next step", event: heldFor(longDelay)},
@@ -155,23 +156,23 @@ var eventFaults = []fault{
 	}},
 }
 
-var crashBefore = fault{name: "crash before", call: func(r *request) (footest.Object, error) {
+var crashBefore = fault{name: "crash before", call: func(r *request) (any, error) {
 	r.conn.cluster.crash(r.conn)
 	return nil, errCrashed
 }}
 
-var tooManyRequests = fault{name: "429 Too Many Requests", call: func(*request) (footest.Object, error) {
+var tooManyRequests = fault{name: "429 Too Many Requests", call: func(*request) (any, error) {
 	return nil, apierrors.NewTooManyRequests("too many requests", 1)
 }}
 
-var internalError = fault{name: "500 Internal Server Error", call: func(*request) (footest.Object, error) {
+var internalError = fault{name: "500 Internal Server Error", call: func(*request) (any, error) {
 	return nil, apierrors.NewInternalError(errors.New("etcdserver: leader changed"))
 }}
 
 // crashAfter commits a call, then crashes its controller. prepare changes the connection
 // of the next controller.
 func crashAfter(name string, prepare ...func(*connection)) fault {
-	return fault{name: name, call: func(r *request) (footest.Object, error) {
+	return fault{name: name, call: func(r *request) (any, error) {
 		if _, err := r.commit(); err != nil {
 			return nil, err
 		}
@@ -191,8 +192,8 @@ func beginWithOld(kind *footest.Kind) func(*connection) {
 
 // staleFromHere commits a call and delays the events of a kind until after the next
 // step.
-func staleFromHere(kind *footest.Kind) func(*request) (footest.Object, error) {
-	return func(r *request) (footest.Object, error) {
+func staleFromHere(kind *footest.Kind) func(*request) (any, error) {
+	return func(r *request) (any, error) {
 		r.conn.hold(kind, longDelay)
 		return r.commit()
 	}
@@ -200,8 +201,8 @@ func staleFromHere(kind *footest.Kind) func(*request) (footest.Object, error) {
 
 // appliedLate answers a write with a timeout and commits it later, when its sender has
 // long retried.
-func appliedLate(after time.Duration) func(*request) (footest.Object, error) {
-	return func(r *request) (footest.Object, error) {
+func appliedLate(after time.Duration) func(*request) (any, error) {
+	return func(r *request) (any, error) {
 		time.AfterFunc(after, func() { _, _ = r.commitLate() })
 		return nil, context.DeadlineExceeded
 	}
@@ -209,7 +210,7 @@ func appliedLate(after time.Duration) func(*request) (footest.Object, error) {
 
 func heldFor(d time.Duration) func(*delivery) bool {
 	return func(e *delivery) bool {
-		e.conn.hold(e.kind, d)
+		e.conn.hold(e.Kind, d)
 		return e.waitWhileHeld() && e.send()
 	}
 }

@@ -138,7 +138,7 @@ func (l workload) runWithFaults(t *testing.T, owner *footest.OwnerRow, start Sta
 	}
 	return l.run(t, owner, start, inject, func(c *cluster) {
 		c.checkAgainst(b.world, c.check(recoveryTime))
-		if calls := len(c.points) - c.disputed; calls > maxCalls {
+		if calls := len(c.points) - c.shared; calls > maxCalls {
 			c.violationf("%d calls and events, with %d in the run without faults", calls, len(b.points))
 		}
 		if first := injections[0].point; !slices.Contains(c.points, first) {

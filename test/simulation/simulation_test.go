@@ -156,7 +156,7 @@ func TestAdmissionsAreInForceTogether(t *testing.T) {
 		defer c.end()
 		refusal := apierrors.NewTooManyRequests("", 1)
 		now := time.Now()
-		c.admissions = []admission{{until: now.Add(2 * time.Second)}, {until: now.Add(time.Second), refusal: refusal}}
+		c.mutatedUntil, c.refusedUntil, c.refusal = now.Add(2*time.Second), now.Add(time.Second), refusal
 		for _, want := range []struct{ refuses, mutates bool }{{true, true}, {false, true}, {false, false}} {
 			if _, err := c.admit(footest.Primary.ForeignNamed("web")); (err != nil) != want.refuses || c.mutatesWrites() != want.mutates {
 				t.Errorf("after %s the error is %v, and whether writes are mutated is %v", time.Since(now), err, c.mutatesWrites())
@@ -204,37 +204,6 @@ func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 	if expired < longDelay || expired > longDelay+settleTime+time.Second {
 		t.Errorf("the watch ended with 410 Gone after %s", expired)
 	}
-}
-
-func TestOnlyTwoControllersOfWhichOneIsBehindAreInADispute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t.Name(), footest.FooOwner, once(nil), noFault)
-		defer c.end()
-		expect := func(when string, want bool) {
-			t.Helper()
-			if got := c.isDisputed(); got != want {
-				t.Errorf("%s: whether there is a dispute is %v", when, got)
-			}
-		}
-		start := func() {
-			c.startController() // it lists the Foos, and does not watch them
-			advance(time.Second)
-		}
-		start()
-		c.take("create a web")
-		advance(time.Second)
-		expect("one controller is at work", false)
-		start()
-		expect("the first of two has not seen the Foo", true)
-		c.crash(c.connections[0])
-		expect("the first has crashed", false)
-		advance(time.Second)
-		expect("the first has restarted, and listed the Foo", false)
-		c.take("create b web")
-		expect("the event of another Foo is under way", false)
-		advance(time.Second)
-		expect("it should have arrived", true)
-	})
 }
 
 // A lost answer excuses no missing event, unless another controller wrote meanwhile.

@@ -6,7 +6,6 @@
 package explore
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -29,13 +27,16 @@ import (
 type server struct{ r *runner }
 
 // Do answers a call.
-func (s server) Do(sent *wire.Request) (runtime.Object, error) {
+func (s server) Do(sent *wire.Request) (any, error) {
 	if sent.Kind == nil {
 		panic(footest.UnknownResource(sent.Resource, s.r.Name))
 	}
 	r := sent.Request
-	if r.Verb == "patch" {
+	switch r.Verb {
+	case "patch":
 		r.Verb, r.Sent = "update", s.patched(sent)
+	case "watch": // it has informers for that
+		panic("a controller watches by itself")
 	}
 	return s.r.call(s.r.located(r))
 }
@@ -54,11 +55,6 @@ func (s server) patched(sent *wire.Request) runtime.Object {
 	patched.SetUID(asks.UID)
 	patched.SetResourceVersion(asks.ResourceVersion)
 	return patched
-}
-
-// Watch is for informers, and these have none.
-func (s server) Watch(context.Context, string, string) (watch.Interface, error) {
-	panic("a controller watches by itself")
 }
 
 // recorder notes that events on objects were recorded.

@@ -33,14 +33,20 @@ import (
 // Server answers the requests of the clientsets. An error that is no answer of an API
 // server counts as none: the connection failed.
 type Server interface {
-	// Do answers a request that is not a watch, for a list with a List. It may keep the
-	// objects that it gets, but not change those that it returns.
-	Do(request *Request) (runtime.Object, error)
-	// Watch answers a watch.
-	Watch(ctx context.Context, resource, resourceVersion string) (watch.Interface, error)
+	// Do answers a request: a list with a List, a watch with Events, and any other with an
+	// object or nil. It may keep the objects that it gets, but not change those that it returns.
+	Do(request *Request) (any, error)
 }
 
-// Request is a request as the API server reads it. Its verb may also be list, patch, or
+// Events are the answer to a watch.
+type Events interface {
+	// Next waits for the next event. It is not ok if the watch has ended.
+	Next() (event watch.Event, ok bool)
+	// Stop ends the watch.
+	Stop()
+}
+
+// Request is a request as the API server reads it. Its verb may also be list, watch, patch, or
 // deletecollection, and its kind is nil if the tests do not know the resource.
 type Request struct {
 	model.Request
@@ -50,8 +56,8 @@ type Request struct {
 	// PatchType and Patch are what a patch sends.
 	PatchType types.PatchType
 	Patch     []byte
-
-	query url.Values
+	// ResourceVersion is that from which a watch begins.
+	ResourceVersion string
 }
 
 // Clients connect a controller to an API server in memory. They serve the calls of a controller and its
@@ -96,48 +102,39 @@ func (t transport) RoundTrip(sent *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if request.Verb == "watch" {
-		w, err := t.server.Watch(request.Ctx, request.Resource, request.query.Get("resourceVersion"))
-		if err != nil {
-			return t.answer(nil, err)
+	answer, err := t.server.Do(request)
+	status := metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK}
+	if err != nil {
+		var refusal apierrors.APIStatus
+		if !errors.As(err, &refusal) {
+			return nil, err
 		}
-		return t.response(http.StatusOK, &eventReader{encoding: t.encoding, watch: w}), nil
+		status, answer = refusal.Status(), nil
 	}
-	object, err := t.server.Do(request)
-	if err == nil && object == nil {
-		object = &metav1.Status{Status: metav1.StatusSuccess}
+	response := &http.Response{StatusCode: int(status.Code), Header: http.Header{"Content-Type": {mediaType}}}
+	switch answer := answer.(type) {
+	case Events:
+		response.Body = &eventReader{encoding: t.encoding, Events: answer}
+	case runtime.Object:
+		response.Body = io.NopCloser(bytes.NewReader(t.encoding.send(answer)))
+	default:
+		response.Body = io.NopCloser(bytes.NewReader(t.encoding.send(&status)))
 	}
-	return t.answer(object, err)
-}
-
-// answer makes the response to a call, unless it got none.
-func (t transport) answer(object runtime.Object, err error) (*http.Response, error) {
-	if err == nil {
-		return t.response(http.StatusOK, io.NopCloser(bytes.NewReader(t.encoding.send(object)))), nil
-	}
-	var refusal apierrors.APIStatus
-	if !errors.As(err, &refusal) {
-		return nil, err
-	}
-	status := refusal.Status()
-	return t.response(int(status.Code), io.NopCloser(bytes.NewReader(t.encoding.send(&status)))), nil
-}
-
-func (t transport) response(code int, body io.ReadCloser) *http.Response {
-	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {mediaType}}, Body: body}
+	return response, nil
 }
 
 // read reads the path of a request, such as /namespaces/team-a/foos/a/status, and its
 // object.
 func (t transport) read(sent *http.Request) (*Request, error) {
-	r := &Request{Ctx: sent.Context(), query: sent.URL.Query()}
+	query := sent.URL.Query()
+	r := &Request{Ctx: sent.Context(), ResourceVersion: query.Get("resourceVersion")}
 	path := strings.Split(strings.Trim(sent.URL.Path, "/"), "/")
 	if len(path) > 2 && path[0] == "namespaces" {
 		path = path[2:]
 	}
 	path = append(path, "", "")
 	r.Resource, r.Name, r.Subresource = path[0], path[1], path[2]
-	r.Kind, r.Verb = footest.Served(r.Resource), r.verb(sent.Method)
+	r.Kind, r.Verb = footest.Served(r.Resource), r.verb(sent.Method, query)
 	if sent.Body == nil {
 		return r, nil
 	}
@@ -157,7 +154,7 @@ func (t transport) read(sent *http.Request) (*Request, error) {
 	return r, nil
 }
 
-func (r *Request) verb(method string) string {
+func (r *Request) verb(method string, query url.Values) string {
 	switch {
 	case method == http.MethodPost:
 		return "create"
@@ -171,7 +168,7 @@ func (r *Request) verb(method string) string {
 		return "deletecollection"
 	case r.Name != "":
 		return "get"
-	case r.query.Has("watch"):
+	case query.Has("watch"):
 		return "watch"
 	}
 	return "list"
@@ -179,14 +176,15 @@ func (r *Request) verb(method string) string {
 
 // eventReader is the body of the response to a watch. Each Read returns one event.
 type eventReader struct {
+	Events
+
 	encoding *encoding
-	watch    watch.Interface
 }
 
 // Read waits for the next event.
 func (r *eventReader) Read(into []byte) (int, error) {
-	event, open := <-r.watch.ResultChan()
-	if !open {
+	event, ok := r.Next()
+	if !ok {
 		return 0, io.EOF
 	}
 	return copy(into, string(event.Type)+" "+string(r.encoding.send(event.Object))), nil
@@ -194,6 +192,6 @@ func (r *eventReader) Read(into []byte) (int, error) {
 
 // Close ends the watch.
 func (r *eventReader) Close() error {
-	r.watch.Stop()
+	r.Stop()
 	return nil
 }
