@@ -6,38 +6,32 @@ package fuzz
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"os"
 	"testing"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/yaml"
 )
 
 const crdFile = "../../artifacts/crd/samplecontroller.k8s.io_foos.yaml"
 
 // server handles objects of one version of a CustomResourceDefinition, as the API server
-// does in pkg/apiserver/customresource_handler.go and pkg/registry/customresource of
-// k8s.io/apiextensions-apiserver, without a network and a store.
+// does in pkg/apiserver/customresource_handler.go of k8s.io/apiextensions-apiserver, without a
+// network and a store.
 type server struct {
-	version   apiextensionsv1.CustomResourceDefinitionVersion
-	schema    *structuralschema.Structural
-	validator validation.SchemaValidator
-	rules     *cel.Validator
+	schema   *structuralschema.Structural
+	strategy rest.RESTCreateStrategy
 }
 
 func newServer(tb testing.TB) *server {
@@ -49,14 +43,17 @@ func newServer(tb testing.TB) *server {
 	if len(crd.Spec.Versions) != 1 {
 		tb.Fatalf("the CRD has %d versions, but the tests cover only one", len(crd.Spec.Versions))
 	}
-	s := &server{version: crd.Spec.Versions[0]}
+	version, s := crd.Spec.Versions[0], &server{}
 	var properties apiextensions.JSONSchemaProps
-	must(tb, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s.version.Schema.OpenAPIV3Schema, &properties, nil))
+	must(tb, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &properties, nil))
 	s.schema, err = structuralschema.NewStructural(&properties)
 	must(tb, err)
-	s.validator, _, err = validation.NewSchemaValidator(&properties)
+	validator, _, err := validation.NewSchemaValidator(&properties)
 	must(tb, err)
-	s.rules = cel.NewValidator(s.schema, true, celconfig.PerCallLimit)
+	var parts apiextensions.CustomResourceSubresources
+	must(tb, apiextensionsv1.Convert_v1_CustomResourceSubresources_To_apiextensions_CustomResourceSubresources(version.Subresources, &parts, nil))
+	kind := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
+	s.strategy = customresource.NewStrategy(nil, true, kind, validator, nil, s.schema, parts.Status, parts.Scale, nil)
 	return s
 }
 
@@ -75,7 +72,7 @@ func (s *server) accept(tb testing.TB, request []byte) (*unstructured.Unstructur
 	if err := s.coerce(object); err != nil {
 		return nil, err
 	}
-	return object, s.validate(tb, object)
+	return object, s.strategy.Validate(tb.Context(), object).ToAggregate()
 }
 
 // coerce sets defaults, drops unknown fields, and checks the types of the metadata.
@@ -97,37 +94,6 @@ func (s *server) coerce(object *unstructured.Unstructured) error {
 	object.SetAPIVersion(apiVersion)
 	object.SetKind(kind)
 	return objectmeta.SetObjectMeta(object.Object, metadata)
-}
-
-func (s *server) validate(tb testing.TB, object *unstructured.Unstructured) error {
-	tb.Helper()
-	if object.GetAPIVersion() != "samplecontroller.k8s.io/"+s.version.Name || object.GetKind() != "Foo" {
-		return fmt.Errorf("%s %s", object.GetAPIVersion(), object.GetKind())
-	}
-	errs := metavalidation.ValidateObjectMetaAccessor(object, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	errs = append(errs, validation.ValidateCustomResource(nil, object.Object, s.validator)...)
-	errs = append(errs, objectmeta.Validate(tb.Context(), nil, object.Object, s.schema, false)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.schema, object.Object)...)
-	errs = append(errs, validateScale(object.Object)...)
-	// If the schema refuses the object, its rules are not evaluated.
-	if len(errs) == 0 {
-		broken, _ := s.rules.Validate(tb.Context(), nil, s.schema, object.Object, nil, celconfig.RuntimeCELCostBudget)
-		errs = append(errs, broken...)
-	}
-	return errs.ToAggregate()
-}
-
-// validateScale does the validation of the scale subresource.
-func validateScale(object map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	for _, part := range []string{"spec", "status"} {
-		path := field.NewPath(part, "replicas")
-		replicas, _, err := unstructured.NestedInt64(object, part, "replicas")
-		if err != nil || replicas < 0 || replicas > math.MaxInt32 {
-			errs = append(errs, field.Invalid(path, replicas, "must be an integer that the scale can have"))
-		}
-	}
-	return errs
 }
 
 func must(tb testing.TB, err error) {
