@@ -39,8 +39,10 @@ type pendingFault struct {
 func TestRandomSequences(t *testing.T, owner *footest.OwnerRow, start Start) {
 	t.Helper()
 	traceErrors(t)
-	if detectorsOn() {
-		fewerChecks(t)
+	if checks := flag.Lookup("rapid.checks").Value; detectorsOn() && checks.String() == flag.Lookup("rapid.checks").DefValue {
+		if err := checks.Set("3"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
@@ -127,22 +129,6 @@ func randomSteps(owner *footest.OwnerRow) map[string][]step {
 		}
 	}
 	return steps
-}
-
-// fewerChecks makes rapid try only a few sequences, unless the command line sets the
-// number.
-func fewerChecks(t *testing.T) {
-	checks := flag.Lookup("rapid.checks")
-	if checks.Value.String() != checks.DefValue {
-		return
-	}
-	set := func(value string) {
-		if err := checks.Value.Set(value); err != nil {
-			t.Error(err)
-		}
-	}
-	set("3")
-	t.Cleanup(func() { set(checks.DefValue) })
 }
 
 func (u *randomUser) failOnViolations(t *rapid.T) {

@@ -187,7 +187,7 @@ func (r *eventReader) Read(into []byte) (int, error) {
 	if !ok {
 		return 0, io.EOF
 	}
-	return copy(into, string(event.Type)+" "+string(r.encoding.send(event.Object))), nil
+	return copy(into, fmt.Sprintf(`{"type":%q,"object":%s}`, event.Type, r.encoding.send(event.Object))), nil
 }
 
 // Close ends the watch.

@@ -9,13 +9,14 @@ import (
 	"io"
 	"reflect"
 	"strconv"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // mediaType is the content type of ids.
@@ -64,9 +65,12 @@ func (w *encoding) Encoder(string, map[string]string) (runtime.Encoder, error) {
 // Decoder returns the decoder of each media type.
 func (w *encoding) Decoder(string, map[string]string) (runtime.Decoder, error) { return w, nil }
 
+// events reads and writes the events of watches, in which the objects are ids.
+var events = json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{})
+
 // StreamDecoder returns the decoders for watches.
 func (w *encoding) StreamDecoder(string, map[string]string) (runtime.Decoder, runtime.Serializer, runtime.Framer, error) {
-	return w, eventDecoder{w}, frames{}, nil
+	return w, events, json.Framer, nil
 }
 
 // Encode sends a copy of an object.
@@ -107,26 +111,3 @@ type List struct {
 
 // DeepCopyObject returns the answer itself, which nobody changes.
 func (l *List) DeepCopyObject() runtime.Object { return l }
-
-// eventDecoder decodes the events of a watch. Of their objects it decodes only the ids.
-type eventDecoder struct{ *encoding }
-
-// Decode decodes a type and an id.
-func (d eventDecoder) Decode(frame []byte, _ *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
-	event, ok := into.(*metav1.WatchEvent)
-	kind, id, found := strings.Cut(string(frame), " ")
-	if !ok || !found {
-		return nil, nil, fmt.Errorf("decoding %q into %T", frame, into)
-	}
-	event.Type, event.Object.Raw = kind, []byte(id)
-	return event, &schema.GroupVersionKind{}, nil
-}
-
-// frames passes the events of a watch on, one for each Read.
-type frames struct{}
-
-// NewFrameReader returns a body, which delivers frames already.
-func (frames) NewFrameReader(body io.ReadCloser) io.ReadCloser { return body }
-
-// NewFrameWriter is never used.
-func (frames) NewFrameWriter(to io.Writer) io.Writer { return to }
