@@ -26,7 +26,12 @@ import (
 type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
 
 func TestBrokenControllersAreDetected(t *testing.T) {
-	checkDetected(t, []broken{
+	for _, tt := range []struct {
+		name  string
+		start Start
+		// violation is part of the message of a reported violation.
+		violation string
+	}{
 		{"does nothing", once(nil), "Foo a has no " + footest.Primary.Kind + " web"},
 		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned although its context had not ended"},
 		{"fails at its end", func(ctx context.Context, _ Clients, _ record.EventRecorder) error {
@@ -44,26 +49,14 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		{"calls what is not simulated", once(deleteFoos), "the simulation has no deletecollection of foos"},
 		{"writes the Foo", once(scaleItsFoo), "changed fields of others in foos a"},
 		{"deletes the Foo", once(deleteItsFoo), "sent delete of foos a, which belongs to users"},
+		{"creates its child twice", once(createTwice), "although its own write 0s ago"},
 		{"writes without a change", once(rewrite), "sent a write of foos a that changes nothing"},
 		{"reports Ready too early", once(claimReady), "a reports Ready for generation 1"},
 		{"records no event", once(claimReady), "recorded no event for 1 transitions of Foo a"},
 		{"records an event without a transition", once(recordEvent), "sent the event Available on Foo a without a transition"},
-	})
-}
-
-// broken is a controller that breaks a rule.
-type broken struct {
-	name  string
-	start Start
-	// violation is part of the message of a reported violation.
-	violation string
-}
-
-func checkDetected(t *testing.T, controllers []broken) {
-	t.Helper()
-	for _, tt := range controllers {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := workload{before: []step{step("take " + footest.Primary.Kind + "/foreign"), "create a web"}}
+			w := workload{before: []step{"create a web"}}
 			c := w.run(t, footest.FooOwner, tt.start, noFault, func(c *cluster) { c.check(recoveryTime) })
 			if !slices.ContainsFunc(c.violations, func(violation string) bool { return strings.Contains(violation, tt.violation) }) {
 				t.Errorf("no violation contains %q:\n%s", tt.violation, strings.Join(c.violations, "\n"))
@@ -119,8 +112,12 @@ func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, f
 	return err
 }
 
-func controllerRef(foo *samplev1alpha1.Foo) metav1.OwnerReference {
-	return *metav1.NewControllerRef(foo, samplev1alpha1.SchemeGroupVersion.WithKind("Foo"))
+func createTwice(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	create := func() error {
+		request := clients.Kubernetes.CoreV1().RESTClient().Post().Namespace(foo.Namespace).Resource(footest.Primary.Resource.Resource)
+		return request.Body(footest.Primary.New(foo)).Do(ctx).Error()
+	}
+	return errors.Join(create(), create())
 }
 
 func rewrite(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
