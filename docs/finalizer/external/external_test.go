@@ -29,8 +29,6 @@ type registrar struct {
 	calls []string
 	// answer is what a call for an object does; nil means that it succeeds at once.
 	answer map[string]func(context.Context) error
-	// stale has the objects that the API server has in another state.
-	stale map[string]error
 }
 
 func (r *registrar) call(ctx context.Context, verb, name string) error {
@@ -42,13 +40,6 @@ func (r *registrar) call(ctx context.Context, verb, name string) error {
 		return nil
 	}
 	return answer(ctx)
-}
-
-// check fails while the API server has another state of an object.
-func (r *registrar) check(_ context.Context, name string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stale[name]
 }
 
 func (r *registrar) answers(name string, answer func(context.Context) error) {
@@ -70,7 +61,7 @@ func (r *registrar) made() []string {
 // start runs a Runner of a registrar until the test ends. changed counts what it tells.
 func start(t *testing.T) (r *Runner[*foo], outside *registrar, changed map[string]int) {
 	t.Helper()
-	outside, changed = &registrar{answer: map[string]func(context.Context) error{}, stale: map[string]error{}}, map[string]int{}
+	outside, changed = &registrar{answer: map[string]func(context.Context) error{}}, map[string]int{}
 	var mu sync.Mutex
 	r = NewRunner(Step[*foo]{
 		Name:    "registrar",
@@ -78,7 +69,12 @@ func start(t *testing.T) (r *Runner[*foo], outside *registrar, changed map[strin
 		Undo:    func(ctx context.Context, f *foo) error { return outside.call(ctx, "undo", f.Name) },
 		Timeout: 30 * time.Second,
 		Workers: 2,
-	}, func(ctx context.Context, f *foo) error { return outside.check(ctx, f.Name) }, func(key cache.ObjectName) {
+	}, func(_ context.Context, f *foo) error {
+		if f.Name == "stale" {
+			return errors.New("the API server has another state")
+		}
+		return nil
+	}, func(key cache.ObjectName) {
 		mu.Lock()
 		defer mu.Unlock()
 		changed[key.Name]++
@@ -110,26 +106,59 @@ func expectState(t *testing.T, r *Runner[*foo], object *foo, want State) {
 	synctest.Wait()
 }
 
-func TestAStepIsTakenOnceForEachGenerationAndUndoneAtTheEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, outside, changed := start(t)
-		for _, step := range []struct {
-			object *foo
-			calls  []string
-		}{
-			{footest.Foo("a"), []string{"do a"}},
-			{footest.Foo("a", footest.WithGeneration(2)), []string{"do a"}},
-			{footest.Foo("a", footest.WithGeneration(2), footest.BeingDeleted), []string{"undo a"}},
-			{footest.Foo("a", footest.WithFooUID("new")), []string{"do a"}},
-		} {
-			expectState(t, r, step.object, Pending)
-			footest.ExpectEqual(t, "calls", step.calls, outside.made())
-			expectState(t, r, step.object, Done)
-			advance(time.Hour)
-			footest.ExpectEqual(t, "calls after that", []string(nil), outside.made())
-		}
-		footest.ExpectEqual(t, "times that the controller was woken", 4, changed["a"])
-	})
+func TestStepsOneAfterAnother(t *testing.T) {
+	down := func(context.Context) error { return errors.New("503") }
+	broken := func(context.Context) error { panic("a bug") }
+	type step struct {
+		object *foo
+		answer func(context.Context) error
+		then   State
+		calls  []string
+	}
+	second := footest.WithGeneration(2)
+	for name, steps := range map[string][]step{
+		"once for each generation, and undone at the end": {
+			{footest.Foo("a"), nil, Done, []string{"do a"}},
+			{footest.Foo("a", second), nil, Done, []string{"do a"}},
+			{footest.Foo("a", second, footest.BeingDeleted), nil, Done, []string{"undo a"}},
+			{footest.Foo("a", footest.WithFooUID("new")), nil, Done, []string{"do a"}},
+		},
+		// The back-off of the task that failed is still under way when the next one is done.
+		"not repeated by an older failure": {
+			{footest.Foo("a"), down, Failed, []string{"do a"}},
+			{footest.Foo("a", second), nil, Done, []string{"do a"}},
+		},
+		"a panic is an error of its object": {
+			{footest.Foo("b"), nil, Done, []string{"do b"}},
+			{footest.Foo("a"), broken, Failed, []string{"do a"}},
+		},
+		"no call by a stale cache": {
+			{footest.Foo("stale"), nil, Failed, nil},
+			{footest.Foo("stale", footest.BeingDeleted), nil, Failed, nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, outside, changed := start(t)
+				for _, step := range steps {
+					outside.answers(step.object.Name, step.answer)
+					expectState(t, r, step.object, Pending)
+					footest.ExpectEqual(t, "calls", step.calls, outside.made())
+					expectState(t, r, step.object, step.then)
+				}
+				last := steps[len(steps)-1]
+				footest.ExpectEqual(t, "times that the controller was woken", len(steps), changed["a"]+changed["b"]+changed["stale"])
+				if last.answer != nil { // it would be tried again
+					r.Forget(footest.KeyOf(last.object))
+				}
+				advance(time.Hour)
+				footest.ExpectEqual(t, "calls after that", []string(nil), outside.made())
+				if last.answer == nil {
+					expectState(t, r, last.object, last.then)
+				}
+			})
+		})
+	}
 }
 
 // A controller that ends before it runs has started no goroutine.
@@ -169,22 +198,6 @@ func TestAFailedStepIsTriedAgainAfterSeconds(t *testing.T) {
 	})
 }
 
-// The back-off of the task that failed is still under way when the next one is done.
-func TestAStepThatIsDoneIsNotRepeatedByAnOlderFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, outside, _ := start(t)
-		outside.answers("a", func(context.Context) error { return errors.New("503") })
-		expectState(t, r, footest.Foo("a"), Pending)
-		outside.answers("a", nil)
-		changed := footest.Foo("a", footest.WithGeneration(2))
-		expectState(t, r, changed, Pending)
-		expectState(t, r, changed, Done)
-		outside.made()
-		advance(time.Hour)
-		footest.ExpectEqual(t, "calls", []string(nil), outside.made())
-	})
-}
-
 func TestASlowStepHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, outside, _ := start(t)
@@ -219,41 +232,6 @@ func TestTheResultOfAnOlderTaskIsDropped(t *testing.T) {
 		synctest.Wait()
 		expectState(t, r, deleted, Done)
 		footest.ExpectEqual(t, "calls", []string{"do a", "undo a"}, outside.made())
-	})
-}
-
-func TestNoCallIsMadeByAStaleCache(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, outside, _ := start(t)
-		outside.stale["a"] = errors.New("the Foo is gone")
-		for _, object := range []*foo{footest.Foo("a"), footest.Foo("a", footest.BeingDeleted)} {
-			expectState(t, r, object, Pending)
-			expectState(t, r, object, Failed)
-		}
-		footest.ExpectEqual(t, "calls", []string(nil), outside.made())
-	})
-}
-
-func TestAPanicIsAnErrorOfItsObject(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, outside, _ := start(t)
-		outside.answers("a", func(context.Context) error { panic("a bug") })
-		expectState(t, r, footest.Foo("a"), Pending)
-		expectState(t, r, footest.Foo("a"), Failed)
-		expectState(t, r, footest.Foo("b"), Pending)
-		expectState(t, r, footest.Foo("b"), Done)
-	})
-}
-
-func TestAForgottenObjectIsNotCalledFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, outside, _ := start(t)
-		outside.answers("a", func(context.Context) error { return errors.New("503") })
-		expectState(t, r, footest.Foo("a"), Pending)
-		outside.made()
-		r.Forget(footest.KeyOf(footest.Foo("a")))
-		advance(time.Hour)
-		footest.ExpectEqual(t, "calls", []string(nil), outside.made())
 	})
 }
 
