@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Parsing of a document, as Markdown, into steps, and of the options in directives, which README.md
-// explains.
-
-package main
+// Package docs runs the command blocks of documents, and compares their output with that in the
+// documents. make docs-test runs it; README.md says how to mark a document. docs/claims tests what
+// else the documents say about the code (names of tests and files, the requirements of go.mod).
+//
+// This file turns a document into steps, and the options in directives into those of steps.
+package docs
 
 import (
 	"bytes"
@@ -26,11 +28,10 @@ import (
 type stepKind int
 
 const (
-	stepRun    stepKind = iota // run text
+	stepRun    stepKind = iota // run text; if it is empty, only do what cluster and interrupt say
 	stepExpect                 // compare text with what a block printed
 	stepFile                   // write text to path
 	stepPatch                  // apply text
-	stepBefore                 // only do what the options cluster and interrupt say
 )
 
 // step is one thing that a document says to do.
@@ -131,7 +132,7 @@ func (r *reader) comment(line int, inside string) {
 		return
 	case wordRun:
 		if o, err := parseOptions(wordRun, rest); err == nil && o.needNoBlock() {
-			r.steps = append(r.steps, step{options: o, kind: stepBefore, line: line, text: rest})
+			r.steps = append(r.steps, step{options: o, line: line})
 			return
 		}
 	}
@@ -226,29 +227,6 @@ func (s *step) dialogue() ([]step, error) {
 	}
 	steps[command].fails = s.fails
 	return steps, nil
-}
-
-// titleLength is the number of characters of a command in its title.
-const titleLength = 90
-
-// title describes a step in one line.
-func (s step) title() string {
-	first, _, isMore := strings.Cut(strings.TrimSpace(s.text), "\n")
-	if runes := []rune(first); len(runes) > titleLength {
-		first = string(runes[:titleLength]) + "..."
-	} else if isMore {
-		first += " ..."
-	}
-	switch s.kind {
-	case stepExpect:
-		return "prints " + squeeze(first)
-	case stepFile:
-		return "file " + s.path
-	case stepPatch:
-		return "patch"
-	default:
-		return first
-	}
 }
 
 // options are those of a block of commands, and of the output with which to compare it.

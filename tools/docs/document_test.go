@@ -2,7 +2,7 @@
 
 // Tests of the parser, and of the comparison of outputs.
 
-package main
+package docs
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func fences(text string) string { return strings.ReplaceAll(text, "'''", "```") 
 
 // describe describes a step in one line.
 func describe(s step) string {
-	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file", stepPatch: "patch", stepBefore: "before"}[s.kind]
+	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file", stepPatch: "patch"}[s.kind]
 	words := []string{fmt.Sprint(s.line), kind}
 	for _, part := range []struct {
 		is   bool
@@ -66,8 +66,8 @@ func TestParseDocument(t *testing.T) {
 		"actions alone, and before a block": {
 			"<!-- run: cluster -->\n\nText.\n\n<!-- run: interrupt=a -->\n<!-- run: cluster id=b -->\n'''sh\nx\n'''\n",
 			[]string{
-				`1 before cluster " cluster"`,
-				`5 before interrupt a " interrupt=a"`,
+				`1 run cluster ""`,
+				`5 run interrupt a ""`,
 				`7 run cluster "x\n"`,
 			},
 		},

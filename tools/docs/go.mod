@@ -5,5 +5,3 @@ go 1.26.0
 toolchain go1.26.11
 
 require github.com/yuin/goldmark v1.8.7
-
-require golang.org/x/sync v0.22.0

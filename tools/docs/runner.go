@@ -2,7 +2,7 @@
 
 // Execution of the steps of a document.
 
-package main
+package docs
 
 import (
 	"context"
@@ -36,6 +36,7 @@ type runner struct {
 	sandbox *sandbox
 	blocks  []*block // of commands, in their order
 	cluster *block
+	failed  bool // a step
 }
 
 // block is a command block that was started, or skipped: then it has no job.
@@ -54,7 +55,10 @@ func (r *runner) at(line int) string { return fmt.Sprintf("%s:%d", r.name, line)
 
 // do executes one step. If the step is skipped, do returns the reason.
 func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
+	defer func() { r.failed = r.failed || err != nil }()
 	switch {
+	case r.failed: // later steps depend on earlier ones
+		return "a step before it failed", nil
 	case s.skip != "":
 		r.blocks = append(r.blocks, &block{step: s})
 		return s.skip, nil
@@ -73,7 +77,7 @@ func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 			return "", err
 		}
 	}
-	if s.kind == stepBefore {
+	if s.text == "" {
 		return "", nil
 	}
 	b := &block{step: s}

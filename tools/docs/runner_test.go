@@ -2,7 +2,7 @@
 
 // Tests of the runner and of the copy of the tree.
 
-package main
+package docs
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,24 +32,29 @@ func newTestSandbox(t *testing.T) *sandbox {
 	return box
 }
 
-// runDocument runs a document in a sandbox, and returns the report.
-func runDocument(t *testing.T, box *sandbox, document string) (*report, string) {
+// runDocument runs a document in a sandbox, and returns why it skips steps, and the error of the
+// one that fails.
+func runDocument(t *testing.T, box *sandbox, document string) (skipped []string, failed error) {
 	t.Helper()
 	steps, err := parseDocument([]byte(fences(document)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	r := &report{out: &out}
-	run, err := newRunner("doc.md", box)
+	r, err := newRunner("doc.md", box)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.steps(t.Context(), run, steps)
-	if err := errors.Join(err, run.shell.close()); err != nil {
+	for _, s := range steps {
+		why, err := r.do(t.Context(), s)
+		failed = errors.Join(failed, err)
+		if why != "" {
+			skipped = append(skipped, why)
+		}
+	}
+	if err := r.shell.close(); err != nil {
 		t.Fatal(err)
 	}
-	return r, out.String()
+	return skipped, failed
 }
 
 func TestDocumentsThatPass(t *testing.T) {
@@ -81,8 +85,8 @@ func TestDocumentsThatPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if r, out := runDocument(t, newTestSandbox(t), document); len(r.failed) > 0 || len(r.skipped) > 0 {
-				t.Error(out)
+			if skipped, err := runDocument(t, newTestSandbox(t), document); err != nil || skipped != nil {
+				t.Errorf("skipped %v; %v", skipped, err)
 			}
 		})
 	}
@@ -92,12 +96,12 @@ func TestDocumentsThatFail(t *testing.T) {
 	for name, test := range map[string]struct{ document, want string }{
 		"a command that fails": {
 			"'''sh\necho a\nfalse b\necho c\n'''\n",
-			"    exit code 1, at doc.md:3: false b\n    printed by doc.md:1:\n        a\n",
+			"exit code 1, at doc.md:3: false b\nprinted by doc.md:1:\n    a",
 		},
 		"a command that does not exist":  {"'''sh\nkubektl get foo\n'''\n", "exit code 127, at doc.md:2: kubektl get foo\n"},
 		"a command that fails in a pipe": {"'''sh\nfalse | cat\n'''\n", "exit code 1, at doc.md:2: false | cat\n"},
 		"an exit without a failed command": {
-			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "    exit code 4\n    printed by doc.md:5:\n",
+			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "exit code 4\nprinted by doc.md:5:\n",
 		},
 		"no failure": {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, but did not"},
 		"only the last command of a console may fail": {
@@ -105,11 +109,11 @@ func TestDocumentsThatFail(t *testing.T) {
 		},
 		"a wrong output": {
 			"'''sh\necho a\necho c\n'''\n<!-- prints -->\n'''text\na\nb\n'''\n",
-			"    not printed: doc.md:8: b\n    printed by doc.md:1:\n        a\n        c\n",
+			"not printed: doc.md:8: b\nprinted by doc.md:1:\n    a\n    c",
 		},
 		"a wrong output of a console":        {"'''console\n$ echo a\nb\n'''\n", "not printed: doc.md:3: b\n"},
 		"the output does not become correct": {"'''sh\necho a\n'''\n<!-- prints: within=1s -->\n'''text\nb\n'''\n", "not printed: doc.md:6: b\n"},
-		"a timeout":                          {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\n    printed by doc.md:2:\n        a\n"},
+		"a timeout":                          {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\nprinted by doc.md:2:\n    a"},
 		"a background block ends early": {
 			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `exited with code 5 before it printed "up"`,
 		},
@@ -125,34 +129,26 @@ func TestDocumentsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, out := runDocument(t, newTestSandbox(t), test.document)
-			if len(r.failed) != 1 || !strings.Contains(out, "--- FAIL: doc.md:") || !strings.Contains(out, test.want) {
-				t.Errorf("%d failed; got\n%s\nwant\n%s", len(r.failed), out, test.want)
+			if _, err := runDocument(t, newTestSandbox(t), test.document); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got\n%v\nwant\n%s", err, test.want)
 			}
 		})
 	}
 }
 
-func TestNothingRunsAfterAFailure(t *testing.T) {
-	box := newTestSandbox(t)
-	_, out := runDocument(t, box, "'''sh\nfalse\n'''\n'''sh\ntouch ran\n'''\n")
-	if _, err := os.Stat(filepath.Join(box.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the second block was run (%v)", err)
-	}
-	if !strings.Contains(out, "steps not run after it: 1") {
-		t.Error(out)
-	}
-}
-
-func TestSkippedBlockAndItsOutput(t *testing.T) {
-	box := newTestSandbox(t)
-	r, out := runDocument(t, box, "<!-- run: skip=\"no Docker\" -->\n'''sh\ntouch ran\n'''\n<!-- prints -->\n'''text\na\n'''\n")
-	if _, err := os.Stat(filepath.Join(box.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the skipped block was run (%v)", err)
-	}
-	want := []string{"doc.md:2  touch ran (no Docker)"}
-	if len(r.failed) > 0 || r.passed > 0 || strings.Join(r.skipped, "\n") != strings.Join(want, "\n") {
-		t.Errorf("skipped %q, want %q\n%s", r.skipped, want, out)
+func TestSkippedSteps(t *testing.T) {
+	for document, want := range map[string]string{
+		"'''sh\nfalse\n'''\n'''sh\ntouch ran\n'''\n":                                                  "a step before it failed",
+		"<!-- run: skip=\"no Docker\" -->\n'''sh\ntouch ran\n'''\n<!-- prints -->\n'''text\na\n'''\n": "no Docker, the block that prints it is skipped",
+	} {
+		box := newTestSandbox(t)
+		skipped, err := runDocument(t, box, document)
+		if got := strings.Join(skipped, ", "); got != want {
+			t.Errorf("got %q (%v), want %q", got, err, want)
+		}
+		if _, err := os.Stat(filepath.Join(box.copy, "ran")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the block was run (%v)", err)
+		}
 	}
 }
 
@@ -166,10 +162,10 @@ func TestNothingIsLeftRunning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			box := newTestSandbox(t)
-			_, out := runDocument(t, box, document)
+			_, failed := runDocument(t, box, document)
 			text, err := os.ReadFile(filepath.Join(box.copy, "pid"))
 			if err != nil {
-				t.Fatal(err, out)
+				t.Fatal(err, failed)
 			}
 			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 			if err != nil {
@@ -215,11 +211,11 @@ func TestCluster(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "devcluster"), []byte(fakeDevcluster), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, out := runDocument(t, box, "'''sh\nexport KUBECONFIG=mine other=1\n'''\n<!-- run: cluster -->\n\n"+
+	_, failed := runDocument(t, box, "'''sh\nexport KUBECONFIG=mine other=1\n'''\n<!-- run: cluster -->\n\n"+
 		"'''console\n$ echo $other $KUBECONFIG $AUDIT_LOG\n1 ~/.kube/config ~/devcluster/audit.log\n'''\n"+
 		"<!-- run: terminal=2 -->\n'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
-	if len(r.failed) > 0 {
-		t.Error(out)
+	if failed != nil {
+		t.Error(failed)
 	}
 	started, err := os.ReadFile(filepath.Join(box.copy, "started"))
 	kubeconfig := filepath.Join(box.home, ".kube", "config")
@@ -278,30 +274,7 @@ func TestDocumentsInACopyOfATree(t *testing.T) {
 		"the caller's variables": "'''console\n$ echo \"<$KUBECONFIG$GO_TEST_FLAGS>\" $GOFLAGS $HOME $TMPDIR\n<> -trimpath ~ " + box.in("tmp") + "\n" +
 			"$ go env GOMODCACHE >/dev/null\n'''\n",
 	} {
-		if r, out := runDocument(t, box, document); len(r.failed) > 0 {
-			t.Errorf("%s:\n%s", name, out)
-		}
-	}
-}
-
-const moduleRoot = "../.."
-
-func TestDocumentsOfTheTree(t *testing.T) {
-	documents, err := findDocuments(t.Context(), moduleRoot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"README.md", "docs/contract.md", "docs/operations.md", "CONTRIBUTING.md"} {
-		if !slices.Contains(documents, name) {
-			t.Errorf("%s was not found, only %s", name, strings.Join(documents, ", "))
-		}
-	}
-	for _, name := range documents {
-		source, err := os.ReadFile(filepath.Join(moduleRoot, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := parseDocument(source); err != nil {
+		if _, err := runDocument(t, box, document); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -3,7 +3,7 @@
 // Where the steps of a document run: a copy of the tree with its environment, and shell sessions that
 // span all blocks of a document.
 
-package main
+package docs
 
 import (
 	"bytes"

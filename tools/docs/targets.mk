@@ -1,12 +1,9 @@
 ##@ Documents
 
-# Passed to the documents' runner, for example -only=README.md; see bin/docs -help.
+# -only=README.md runs one document, -v prints the output of its blocks, and -keep keeps the copy of the tree.
 export DOCS_FLAGS ?=
 
 .PHONY: docs-test
 test-all: docs-test
-docs-test: build bin/docs $(if $(wildcard tools/demo),bin/demo) $(if $(wildcard tools/kubectl-foo),bin/kubectl-foo) ## Run the command blocks of the documents, and compare their output
-	$(check) docs env GOFLAGS="-trimpath -buildvcs=false -vet=off" bin/docs $$DOCS_FLAGS
-
-bin/docs: FORCE
-	@hack/build.sh tools/docs . $@
+docs-test: build $(if $(wildcard tools/demo),bin/demo) $(if $(wildcard tools/kubectl-foo),bin/kubectl-foo) ## Run the command blocks of the documents, and compare their output
+	$(check) docs env GOFLAGS="-trimpath -buildvcs=false -vet=off" $(call go-test,-C tools/docs) -v -timeout=0 -run='^TestDocuments$$' . -args -only=all $$DOCS_FLAGS

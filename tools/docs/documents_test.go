@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The test of this tree's documents.
+
+package docs
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	only = flag.String("only", "", "Comma-separated documents to run, such as docs/tour.md, or all.")
+	keep = flag.Bool("keep", false, "Keep the copies of the tree, and print their paths.")
+	show = flag.Bool("v", false, "Print the output of each block.")
+)
+
+// atATime is the number of documents that run at a time. They spend much of their time
+// waiting for a cluster, so this is more than two cores could compile for.
+const atATime = 3
+
+// document is a document and its steps.
+type document struct {
+	name  string
+	steps []step
+	takes time.Duration // the sum of the timeouts
+}
+
+// TestDocuments finds mistakes in all documents. With -only, as make docs-test calls it, it runs
+// them, those with the longest timeouts first.
+func TestDocuments(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := findDocuments(t, root)
+	if *only == "" {
+		t.Skip("The documents are correct. make docs-test runs them")
+	}
+	if *only != "all" {
+		var chosen []document
+		for name := range strings.SplitSeq(*only, ",") {
+			i := slices.IndexFunc(all, func(d document) bool { return d.name == filepath.Clean(name) })
+			if i < 0 {
+				t.Fatalf("-only=%s: no such document", name)
+			}
+			chosen = append(chosen, all[i])
+		}
+		all = chosen
+	}
+	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
+	slices.SortStableFunc(all, func(a, b document) int { return cmp.Compare(b.takes, a.takes) })
+	slots := make(chan struct{}, atATime)
+	var running sync.WaitGroup
+	for _, d := range all {
+		slots <- struct{}{}
+		running.Go(func() {
+			t.Run(d.name, func(t *testing.T) { d.run(ctx, t, root) })
+			<-slots
+		})
+	}
+	running.Wait()
+}
+
+// findDocuments returns every Markdown file of a tree that git does not ignore, except those in
+// testdata.
+func findDocuments(t *testing.T, root string) (found []document) {
+	t.Helper()
+	files, err := output(t.Context(), root, "git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.md", ":!*testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "docs/contract.md", "docs/operations.md", "CONTRIBUTING.md"} {
+		if !slices.Contains(strings.Fields(files), name) {
+			t.Errorf("%s was not found, only %s", name, files)
+		}
+	}
+	for name := range strings.FieldsSeq(files) {
+		source, err := os.ReadFile(filepath.Join(root, name))
+		if os.IsNotExist(err) {
+			continue // deleted, but not yet in the index
+		}
+		d := document{name: name}
+		if err == nil {
+			d.steps, err = parseDocument(source)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, s := range d.steps {
+			d.takes += s.timeout
+		}
+		found = append(found, d)
+	}
+	return found
+}
+
+// run runs a document. Each of its steps is a test.
+func (d document) run(ctx context.Context, t *testing.T, root string) {
+	if !slices.ContainsFunc(d.steps, func(s step) bool { return s.skip == "" }) {
+		t.Skip("It has nothing to run")
+	}
+	box, err := newSandbox(ctx, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *keep {
+		t.Logf("the copy of the tree, and what its blocks printed, are in %s", box.scratch)
+	} else {
+		defer func() {
+			if err := box.remove(); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	r, err := newRunner(d.name, box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range d.steps {
+		first, _, _ := strings.Cut(cmp.Or(s.path, strings.TrimSpace(s.text)), "\n")
+		t.Run(fmt.Sprintf("%d %.90s", s.line, first), func(t *testing.T) {
+			skipped, err := r.do(ctx, s)
+			if err != nil {
+				t.Fatalf("%s\n%s\n%s", r.at(s.line), indent(s.text), indent(err.Error()))
+			}
+			if skipped != "" {
+				t.Skip(skipped)
+			}
+			if *show && s.kind == stepRun && s.text != "" {
+				t.Log("\n" + indent(r.clean(r.blocks[len(r.blocks)-1].job.output())))
+			}
+		})
+	}
+	if err := r.shell.close(); err != nil {
+		t.Errorf("stopping what it left running: %v", err)
+	}
+}
