@@ -171,28 +171,6 @@ func replaceAll(text string, all []replacement) string {
 	return text
 }
 
-// mayHaveName reports whether a line may have a name of the sample. Most have none, which is
-// found out faster than by each expression.
-func mayHaveName(line string) bool {
-	return slices.ContainsFunc([]string{"foo", "Foo", "FOO", "ample", "alpha", "beta", "api-approved"}, func(part string) bool {
-		return strings.Contains(line, part)
-	}) || strings.Contains(line, "fo") && shortName.MatchString(line)
-}
-
-var shortName = regexp.MustCompile(`\bfo\b`)
-
-// replaceIn replaces line by line.
-func replaceIn(text string, all []replacement) string {
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		if mayHaveName(line) {
-			line = replaceAll(line, all)
-		}
-		out.WriteString(line)
-	}
-	return out.String()
-}
-
 // The replacements, in order: those for all texts, then those of the kind, which is spelled in
 // another way in identifiers of Go.
 var (
@@ -253,56 +231,44 @@ var (
 
 // slotText returns a text with slots. Words that look like unexported identifiers are spelled as
 // the code spells these.
-func slotText(text string) string { return slotKind(replaceIn(text, inAll)) }
+func slotText(text string) string { return slotKind(replaceAll(text, inAll)) }
 
 func slotKind(text string) string {
 	text = hiddenWord.ReplaceAllStringFunc(text, func(found string) string {
 		word := strings.TrimLeftFunc(found, func(r rune) bool { return !unicode.IsLetter(r) })
 		return strings.TrimSuffix(found, word) + replaceAll(word, inHidden)
 	})
-	return replaceIn(text, inTexts)
+	return replaceAll(text, inTexts)
 }
 
 // slotGo returns Go code with slots. In strings and comments, foo is a resource; elsewhere it is
 // a variable. It adds the identifiers, with slots, to idents.
 func slotGo(source string, idents map[string]bool) string {
-	source = replaceIn(source, inAll)
+	source = replaceAll(source, inAll)
+	var scan scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(source))
+	scan.Init(file, []byte(source), nil, scanner.ScanComments)
 	var out strings.Builder
 	end := 0
-	eachToken(source, func(at int, kind token.Token, literal string) {
-		out.WriteString(source[end:at])
-		end = at + len(literal)
+	for pos, kind, literal := scan.Scan(); kind != token.EOF; pos, kind, literal = scan.Scan() {
+		var slotted string
 		switch {
 		case kind == token.STRING || kind == token.COMMENT:
-			literal = slotKind(literal)
+			slotted = slotKind(literal)
+		case kind != token.IDENT:
+			continue
 		case token.IsExported(literal):
-			literal = replaceIn(literal, inExported)
+			slotted = replaceAll(literal, inExported)
 		default:
-			literal = replaceIn(literal, inHidden)
+			slotted = replaceAll(literal, inHidden)
 		}
 		if kind == token.IDENT {
-			idents[literal] = true
+			idents[slotted] = true
 		}
-		out.WriteString(literal)
-	})
-	return out.String() + source[end:]
-}
-
-// eachToken calls a function for each identifier, string and comment of Go code.
-func eachToken(source string, do func(at int, kind token.Token, literal string)) {
-	var scan scanner.Scanner
-	set := token.NewFileSet()
-	file := set.AddFile("", set.Base(), len(source))
-	scan.Init(file, []byte(source), nil, scanner.ScanComments)
-	for {
-		pos, kind, literal := scan.Scan()
-		switch kind {
-		case token.EOF:
-			return
-		case token.IDENT, token.STRING, token.COMMENT:
-			do(file.Offset(pos), kind, literal)
-		}
+		out.WriteString(source[end:file.Offset(pos)] + slotted)
+		end = file.Offset(pos) + len(literal)
 	}
+	return out.String() + source[end:]
 }
 
 // slotFile returns a file with slots, also in its path.
