@@ -205,10 +205,3 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
-
-func TestCompareReturnsTheLineNumberInTheDocument(t *testing.T) {
-	missing := compare("a\n", wantedLines("a\n\nb\n", 10), false)
-	if missing == nil || missing.line != 12 {
-		t.Errorf("got %+v, want line 12", missing)
-	}
-}
