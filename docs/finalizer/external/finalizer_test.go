@@ -5,17 +5,48 @@
 package external
 
 import (
+	"context"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
 
-	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	"example.com/sample-controller/test/footest"
 )
+
+// fakeClient is a client of one Foo.
+type fakeClient struct {
+	t          *testing.T
+	live, next *foo // next is what somebody else makes of it after the read
+	patch      string
+}
+
+func (c *fakeClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*foo, error) {
+	if c.live == nil {
+		return nil, apierrors.NewNotFound(footest.FoosResource.GroupResource(), name)
+	}
+	read := c.live.DeepCopy()
+	if c.next != nil {
+		c.live = c.next
+	}
+	return read, nil
+}
+
+func (c *fakeClient) Patch(_ context.Context, _ string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*foo, error) {
+	footest.ExpectEqual(c.t, "format of the patch", types.MergePatchType, format)
+	footest.ExpectEqual(c.t, "options", metav1.PatchOptions{FieldManager: "tests"}, options)
+	footest.ExpectEqual(c.t, "subresources", []string(nil), subresources)
+	c.patch += string(patch)
+	sent, err := footest.Patched(c.live, format, patch)
+	footest.Must(c.t, err)
+	change, err := footest.FooKind.Update(c.live, sent, "")
+	if err != nil {
+		return nil, err
+	}
+	c.live = change.Answer.(*foo)
+	return c.live.DeepCopy(), nil
+}
 
 func withFinalizers(names ...string) footest.FooOption {
 	return func(f *foo) { f.Finalizers = names }
@@ -29,7 +60,7 @@ func TestSetFinalizer(t *testing.T) {
 	}
 	theirs := footest.Foo("a", withFinalizers("theirs"), func(f *foo) { f.ResourceVersion = "22" })
 	for name, row := range map[string]struct {
-		cached, live, next *foo // next is what somebody else makes of it after the read
+		cached, live, next *foo
 		hold               bool
 		patch              string
 		want               []string
@@ -47,36 +78,17 @@ func TestSetFinalizer(t *testing.T) {
 		"gone":                           {footest.Foo("a"), nil, nil, true, "", nil, metav1.StatusReasonNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := foofake.NewSimpleClientset()
 			if row.live != nil {
 				row.live.ResourceVersion = "20" // newer than the cached one
-				footest.Must(t, client.Tracker().Add(row.live))
 			}
-			new(footest.FakeAPI).Serve(t, &client.Fake, client.Tracker())
-			client.PrependReactor("get", "foos", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				read, err := client.Tracker().Get(footest.FoosResource, footest.Namespace, "a")
-				if row.next != nil {
-					footest.Must(t, client.Tracker().Update(footest.FoosResource, row.next, footest.Namespace))
-				}
-				return true, read, err
-			})
-			foos := client.SamplecontrollerV1alpha1().Foos(footest.Namespace)
-			written, err := SetFinalizer(t.Context(), foos, row.cached, "ours", row.hold, metav1.PatchOptions{FieldManager: "tests"})
+			client := &fakeClient{t: t, live: row.live, next: row.next}
+			written, err := SetFinalizer(t.Context(), client, row.cached, "ours", row.hold, metav1.PatchOptions{FieldManager: "tests"})
 			if apierrors.ReasonForError(err) != row.reason || row.reason == "" && err != nil {
 				t.Errorf("the error is %v", err)
 			}
-			patch := ""
-			for _, action := range client.Actions() {
-				if sent, ok := action.(clienttesting.PatchActionImpl); ok {
-					patch += string(sent.Patch)
-					footest.ExpectEqual(t, "format of the patch", types.MergePatchType, sent.PatchType)
-					footest.ExpectEqual(t, "options", metav1.PatchOptions{FieldManager: "tests"}, sent.PatchOptions)
-					footest.ExpectEqual(t, "subresource", "", sent.Subresource)
-				}
-			}
-			footest.ExpectEqual(t, "patches", row.patch, patch)
-			if stored, getErr := client.Tracker().Get(footest.FoosResource, footest.Namespace, "a"); getErr == nil {
-				footest.ExpectEqual(t, "finalizers", row.want, stored.(*foo).Finalizers)
+			footest.ExpectEqual(t, "patches", row.patch, client.patch)
+			if client.live != nil {
+				footest.ExpectEqual(t, "finalizers", row.want, client.live.Finalizers)
 			}
 			if err == nil {
 				footest.ExpectEqual(t, "finalizers of the result", row.want, written.Finalizers)
