@@ -44,28 +44,19 @@ func TestAnAddedKindIsPlanned(t *testing.T) {
 	}
 }
 
-// TestNamesOfAddedKinds checks which names are refused before anything is written.
-func TestNamesOfAddedKinds(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Cluster": "", "Cache": "", "Widget": "has this kind already", "Pod": "Kubernetes' own",
-		"String": "a word of Go", "gadget": "must begin with a capital letter",
+// TestAddedKindsAndTheirChildren checks which are refused before anything is written.
+func TestAddedKindsAndTheirChildren(t *testing.T) {
+	for names, want := range map[string]string{
+		"Cluster v1/ConfigMap": "", "Cache v1/ConfigMap": "", "Widget v1/ConfigMap": "has this kind already", "Pod v1/ConfigMap": "Kubernetes' own",
+		"String v1/ConfigMap": "a word of Go", "gadget v1/ConfigMap": "-add-kind=gadget: must be an exported Go identifier",
+		"A1 networking.k8s.io/v1/Ingress": "", "A1 batch/v1/CronJob": "", "A1 rbac.authorization.k8s.io/v1/RoleBinding": "", "A1 networking.k8s.io/v1/NetworkPolicy": "",
+		"A1 Ingress": "must be GROUP/VERSION/Kind", "A1 acme.dev/v1/Gadget": "client-go does not know this kind", "A1 v1/Node": "belong to no namespace",
+		"A1 apps/v1/Deployment": "the first kind owns Deployments", "A1 v1/PodList": "client-go has no client",
 	} {
-		err := addedKind{Kind: kind, Child: "v1/ConfigMap"}.check(good)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %v, want %q in it", kind, err, want)
-		}
-	}
-}
-
-func TestChildren(t *testing.T) {
-	for child, want := range map[string]string{
-		"networking.k8s.io/v1/Ingress": "", "v1/ConfigMap": "", "batch/v1/CronJob": "", "rbac.authorization.k8s.io/v1/RoleBinding": "", "networking.k8s.io/v1/NetworkPolicy": "",
-		"Ingress": "must be GROUP/VERSION/Kind", "acme.dev/v1/Gadget": "client-go does not know this kind", "v1/Node": "belong to no namespace",
-		"apps/v1/Deployment": "the first kind owns Deployments", "v1/PodList": "client-go has no client",
-	} {
-		found, err := childOf(child)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: got %+v, %v, want %q", child, found, err, want)
+		kind, child, _ := strings.Cut(names, " ")
+		err := addedKind{Kind: kind, Child: child}.check(good)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", names, err, want)
 		}
 	}
 }
@@ -76,37 +67,32 @@ func TestAddKindRefuses(t *testing.T) {
 	f.write(f.project, "internal/plan/gadget_kind.go", "package plan\n")
 	f.commit(f.project)
 	before := f.git(f.project, "rev-parse", "HEAD", stateBranch)
-	for say, test := range map[string]struct {
-		args []string
-		want string
-	}{
-		"the kind is there":          {[]string{"-add-kind=Widget"}, "the project has this kind already"},
-		"the plural is there":        {[]string{"-add-kind=Gizmo", "-plural=widgets"}, "is that of Widget"},
-		"the file is there":          {[]string{"-add-kind=Gadget"}, "needs internal/plan/gadget_kind.go"},
-		"no such child":              {[]string{"-add-kind=Gizmo", "-child=v1/Gizmo"}, "client-go does not know this kind"},
-		"with names of the project":  {[]string{"-add-kind=Gizmo", "-group=acme.dev"}, "takes the other names from the project"},
-		"with -update":               {[]string{"-add-kind=Gizmo", "-update"}, "takes the other names from the project"},
-		"what it is made from lacks": {[]string{"-add-kind=Gizmo"}, "the project has no clients.go"},
-	} {
-		if _, err := f.run(append(test.args, "-into="+f.project)...); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got %v, want %q in it", say, err, test.want)
+	refuses := func(args, want string) {
+		t.Helper()
+		fields := strings.Fields(args)
+		for i := range fields {
+			fields[i] = strings.NewReplacer("PROJECT", f.project, "SOURCE", f.source).Replace(fields[i])
+		}
+		if _, err := f.run(fields...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", args, err, want)
 		}
 	}
-	if _, err := f.run("-add-kind=Gizmo", "-into="+f.source); err == nil || !strings.Contains(err.Error(), "only projects that newproject made") {
-		t.Errorf("no project: %v", err)
-	}
-	for want, arguments := range map[string][]string{
-		"go with -add-kind only": {"-child=v1/Secret", "-dir=x"},
-		"give only -dir":         {"-update", "-dir=x", "-lean"},
+	for args, want := range map[string]string{
+		"-into=PROJECT -add-kind=Widget":                "the project has this kind already",
+		"-into=PROJECT -add-kind=Gizmo -plural=widgets": "is that of Widget",
+		"-into=PROJECT -add-kind=Gadget":                "needs internal/plan/gadget_kind.go",
+		"-into=PROJECT -add-kind=Gizmo -child=v1/Gizmo": "client-go does not know this kind",
+		"-into=PROJECT -add-kind=Gizmo -group=acme.dev": "takes the other names from the project",
+		"-into=PROJECT -add-kind=Gizmo -update":         "takes the other names from the project",
+		"-into=PROJECT -add-kind=Gizmo":                 "the project has no clients.go",
+		"-into=SOURCE -add-kind=Gizmo":                  "only projects that newproject made",
+		"-child=v1/Secret -dir=x":                       "go with -add-kind only",
+		"-update -dir=x -lean":                          "give only -dir",
 	} {
-		if _, err := f.run(arguments...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", arguments, err)
-		}
+		refuses(args, want)
 	}
 	f.write(f.project, "both.txt", "changed\n")
-	if _, err := f.run("-add-kind=Gizmo", "-into="+f.project); err == nil || !strings.Contains(err.Error(), "uncommitted changes") {
-		t.Errorf("with changes: %v", err)
-	}
+	refuses("-into=PROJECT -add-kind=Gizmo", "uncommitted changes")
 	if after := f.git(f.project, "rev-parse", "HEAD", stateBranch); after != before {
 		t.Errorf("the commits were %s and are %s", before, after)
 	}

@@ -154,16 +154,23 @@ func (m *maker) run(ctx context.Context, folder string, arguments ...string) err
 	if strings.Contains(name, "/") {
 		name = filepath.Join(m.at, name)
 	}
-	command := exec.CommandContext(ctx, name, arguments[1:]...)
-	command.Dir = filepath.Join(m.at, folder)
 	// The flags of hack/build.sh, so that later builds use the same build cache.
-	command.Env = append(gitEnvironment(), "TMPDIR="+m.tmp, "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0", "GIT_TERMINAL_PROMPT=0")
+	_, err := output(ctx, filepath.Join(m.at, folder), []string{"TMPDIR=" + m.tmp, "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0"},
+		append([]string{name}, arguments[1:]...)...)
+	return err
+}
+
+// output runs a command in a folder, and returns what it prints, without the last line's end.
+func output(ctx context.Context, dir string, env []string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
+	command.Dir, command.Env = dir, slices.Concat(gitEnvironment(), env, []string{"GIT_TERMINAL_PROMPT=0"})
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 10 * time.Second
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(arguments, " "), err, output.String())
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err := command.Run()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s%s", strings.Join(arguments, " "), err, stdout.String(), stderr.String())
 	}
-	return nil
+	return strings.TrimSuffix(stdout.String(), "\n"), err
 }

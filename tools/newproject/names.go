@@ -53,14 +53,6 @@ func deriveNames(r request) names {
 // generated files.
 func (n names) Singular() string { return strings.ToLower(n.Kind) }
 
-// shortest returns the shortest name of the resource for kubectl.
-func (n names) shortest() string {
-	if n.Short != "" {
-		return n.Short
-	}
-	return n.Singular()
-}
-
 // modelPackage returns the module's name in OpenAPI definitions: the host's labels in
 // reverse order, then the elements of the path, separated by dots. It replaces ~, which
 // is an escape character in JSON pointers.
@@ -129,20 +121,21 @@ func casedLike(plural, kind string) string {
 	return capitalized(kind[:alike] + plural[alike:])
 }
 
-// pascal turns a name with dashes into a Go identifier: my-team becomes MyTeam.
-func pascal(name string) string {
-	var b strings.Builder
-	for part := range strings.SplitSeq(name, "-") {
-		b.WriteString(capitalized(part))
+// titled capitalizes the words of a name with dashes: my-team becomes My Team.
+func titled(name string) string {
+	words := strings.Split(name, "-")
+	for i := range words {
+		words[i] = capitalized(words[i])
 	}
-	return b.String()
+	return strings.Join(words, " ")
 }
 
+// pascal turns a name with dashes into a Go identifier: my-team becomes MyTeam.
+func pascal(name string) string { return strings.ReplaceAll(titled(name), " ", "") }
+
 func capitalized(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	first := min(1, len(s))
+	return strings.ToUpper(s[:first]) + s[first:]
 }
 
 // camel makes an identifier begin with a lower-case letter: HTTPRoute becomes httpRoute.

@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/format"
 	"go/scanner"
@@ -45,8 +46,8 @@ var slots = []struct {
 	{"pro_gram", func(s spelling) string { return strings.ReplaceAll(s.Program, "-", "_") }},
 	{"ProGram", func(s spelling) string { return pascal(s.Program) }},
 	{"proGram", func(s spelling) string { return strings.TrimSuffix(camel(pascal(s.Program)), "Controller") }},
-	{"Pro Gram", func(s spelling) string { return s.programTitle() }},
-	{"pro gram", func(s spelling) string { return strings.ToLower(s.programTitle()) }},
+	{"Pro Gram", func(s spelling) string { return titled(s.Program) }},
+	{"pro gram", func(s spelling) string { return strings.ToLower(titled(s.Program)) }},
 	{"anchor", func(s spelling) string { return strings.ToLower(pascal(s.Program)) }},
 	{"Group", func(s spelling) string { return s.Group }},
 	{"package", func(s spelling) string { return s.Package }},
@@ -70,7 +71,7 @@ var slots = []struct {
 	{"hiddenKinds", func(s spelling) string { return s.suffix(s.Kinds, s.Kind, "Resources") }},
 	{"hiddenName", func(s spelling) string { return camel(s.suffix(s.Kind, s.Kind, "Resource")) }},
 	{"hiddenNames", func(s spelling) string { return camel(s.suffix(s.Kinds, s.Kind, "Resources")) }},
-	{"short", func(s spelling) string { return s.shortest() }},
+	{"short", func(s spelling) string { return cmp.Or(s.Short, s.Singular()) }},
 	{"ShortMarker", spelling.shortMarker},
 	{"article", func(s spelling) string { return "a" + s.n() }},
 	{"Article", func(s spelling) string { return "A" + s.n() }},
@@ -126,15 +127,6 @@ func (s spelling) suffix(regular, kind, suffix string) string {
 		return kind + suffix
 	}
 	return regular
-}
-
-// programTitle returns the program as a title: Widget Controller.
-func (s spelling) programTitle() string {
-	words := strings.Split(s.Program, "-")
-	for i := range words {
-		words[i] = capitalized(words[i])
-	}
-	return strings.Join(words, " ")
 }
 
 // n returns what the article has before the kind.

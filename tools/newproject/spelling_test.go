@@ -16,7 +16,7 @@ import (
 // The names of most tests.
 var (
 	widget = deriveNames(request{Module: "github.com/acme/widgets", Group: "acme.dev", Version: "v1", Kind: "Widget"})
-	route  = deriveNames(request{Module: "github.com/acme/edge-routes/v2", Group: "my-team.acme.dev", Version: "v1beta1", Kind: "HTTPRoute", Short: "hr"})
+	route  = deriveNames(request{Module: "github.com/acme/Edge.Routes/v2", Group: "my-team.acme.dev", Version: "v1beta1", Kind: "HTTPRoute", Short: "hr"})
 	bar    = deriveNames(request{Module: "github.com/acme/foo-controller", Group: "samplecontroller.acme.dev", Version: "v1alpha2", Kind: "FooBar"})
 	index  = deriveNames(request{Module: "github.com/acme/indexes", Group: "index.acme.dev", Version: "v1", Kind: "Index"})
 )
@@ -46,10 +46,10 @@ func TestText(t *testing.T) {
 		"e2e.samplecontroller.k8s.io/run":                                  "e2e.my-team.acme.dev/run",
 		"artifacts/crd/samplecontroller.k8s.io_foos.yaml":                  "artifacts/crd/my-team.acme.dev_httproutes.yaml",
 		"pkg/apis/samplecontroller/v1alpha1/types.go":                      "pkg/apis/myteam/v1beta1/types.go",
-		"example.com/sample-controller/devcluster":                         "github.com/acme/edge-routes/v2/devcluster",
+		"example.com/sample-controller/devcluster":                         "github.com/acme/Edge.Routes/v2/devcluster",
 		"registry.example.com/team/sample-controller:v1":                   "registry.example.com/team/edge-routes:v1",
 		"registry.example.com/sample-controller":                           "registry.example.com/edge-routes",
-		"com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1": "com.github.acme.edge-routes.v2.pkg.apis.myteam.v1beta1",
+		"com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1": "com.github.acme.Edge.Routes.v2.pkg.apis.myteam.v1beta1",
 		"sample_controller_foos{resource=\"foos/status\"}":                 "edge_routes_httproutes{resource=\"httproutes/status\"}",
 		"#alert-samplecontrollerfoosnotready":                              "#alert-edgerouteshttproutesnotready",
 		"alert: SampleControllerFoosNotReady, of the sample controller":    "alert: EdgeRoutesHTTPRoutesNotReady, of the edge routes",
@@ -67,8 +67,8 @@ func TestText(t *testing.T) {
 		"// +groupName=samplecontroller.k8s.io\n":                                                              "// +groupName=my-team.acme.dev\n// +groupGoName=MyTeam\n",
 		"// +kubebuilder:resource:shortName=fo,categories=all":                                                 "// +kubebuilder:resource:path=httproutes,shortName=hr,categories=all",
 		"// +kubebuilder:metadata:annotations=\"api-approved.kubernetes.io=unapproved, experimental-only\"\nx": "x",
-		"require example.com/sample-controller v0.0.0-00010101000000-000000000000":                             "require github.com/acme/edge-routes/v2 v2.0.0-00010101000000-000000000000",
-		"replace example.com/sample-controller => ../..":                                                       "replace github.com/acme/edge-routes/v2 => ../..",
+		"require example.com/sample-controller v0.0.0-00010101000000-000000000000":                             "require github.com/acme/Edge.Routes/v2 v2.0.0-00010101000000-000000000000",
+		"replace example.com/sample-controller => ../..":                                                       "replace github.com/acme/Edge.Routes/v2 => ../..",
 	} {
 		if got := renamed(t, spelling{names: route}, "a.md", text); got != want {
 			t.Errorf("%s: got\n%s, want\n%s", text, got, want)
@@ -81,6 +81,7 @@ func TestText(t *testing.T) {
 		{bar, "a Foo, newFoo, foos in sample-controller", "a FooBar, newFooBar, foobars in foo-controller"},
 		{index, "a Foo, a `Foo`; A Foo", "an Index, an `Index`; An Index"},
 		{widget, "// +groupName=samplecontroller.k8s.io\n", "// +groupName=acme.dev\n"},
+		{names{Module: "a.example/x~y/v2", Kind: "X"}, "com.example.sample-controller", "example.a.x-y.v2"},
 		{widget, "+kubebuilder:resource:shortName=fo,categories=all", "+kubebuilder:resource:path=widgets,categories=all"},
 	} {
 		if got := renamed(t, spelling{names: test.names}, "a.md", test.text); got != test.want {
@@ -114,8 +115,8 @@ package main
 import (
 	appsv1 "k8s.io/api/apps/v1"
 
-	myteamv1beta1 "github.com/acme/edge-routes/v2/pkg/apis/myteam/v1beta1"
-	httprouteinformers "github.com/acme/edge-routes/v2/pkg/generated/informers/externalversions"
+	myteamv1beta1 "github.com/acme/Edge.Routes/v2/pkg/apis/myteam/v1beta1"
+	httprouteinformers "github.com/acme/Edge.Routes/v2/pkg/generated/informers/externalversions"
 )
 
 // syncHTTPRoute syncs a HTTPRoute; the HTTPRoute is not changed.
@@ -168,47 +169,15 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-func TestDeriveNames(t *testing.T) {
-	for say, test := range map[string]struct {
-		request request
-		want    names
-	}{
-		"the plain case": {
-			request{Module: "github.com/acme/widgets", Group: "acme.dev", Version: "v1", Kind: "Widget"},
-			names{"github.com/acme/widgets", "widgets", "acme.dev", "acme", "Acme", "v1", "Widget", "Widgets", "widgets", ""},
-		},
-		"a major version, a group with a dash, an acronym": {
-			request{Module: "example.org/net/Edge.Routes/v2", Group: "my-team.acme.dev", Version: "v1beta1", Kind: "HTTPRoute", Short: "hr"},
-			names{"example.org/net/Edge.Routes/v2", "edge-routes", "my-team.acme.dev", "myteam", "MyTeam", "v1beta1", "HTTPRoute", "HTTPRoutes", "httproutes", "hr"},
-		},
-		"an irregular plural": {
-			request{Module: "example.org/farm/v3", Group: "farm.example", Version: "v2", Kind: "HTTPMouse", Plural: "httpmice"},
-			names{"example.org/farm/v3", "farm", "farm.example", "farm", "Farm", "v2", "HTTPMouse", "HTTPMice", "httpmice", ""},
-		},
-	} {
-		if got := deriveNames(test.request); got != test.want {
-			t.Errorf("%s: got\n%+v, want\n%+v", say, got, test.want)
-		}
-	}
-	if got, want := (names{Module: "a.example/x~y/v2"}).modelPackage(), "example.a.x-y.v2"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestPluralOf(t *testing.T) {
-	for line := range strings.FieldsSeq(`Foo-Foos Policy-Policies Key-Keys Box-Boxes Bus-Buses Branch-Branches Dish-Dishes Path-Paths
-		Leaf-Leaves Knife-Knives Cache-Caches HTTPRoute-HTTPRoutes DNS-DNSs Data-Datas Proxy-Proxies X-X`) {
-		kind, want, _ := strings.Cut(line, "-")
-		if got := pluralOf(kind); got != want {
-			t.Errorf("%s: got %s, want %s", kind, got, want)
-		}
-	}
-}
-
-func TestCamel(t *testing.T) {
-	for name, want := range map[string]string{"Widget": "widget", "HTTPRoute": "httpRoute", "CacheCluster": "cacheCluster", "DNS": "dns", "S3Bucket": "s3Bucket"} {
-		if got := camel(name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
+// TestSpellingsOfAKind has kinds with their plurals and the names of variables.
+func TestSpellingsOfAKind(t *testing.T) {
+	for line := range strings.FieldsSeq(`Foo-Foos-foo Policy-Policies-policy Key-Keys-key Box-Boxes-box Bus-Buses-bus
+		Branch-Branches-branch Dish-Dishes-dish Path-Paths-path Leaf-Leaves-leaf Knife-Knives-knife Cache-Caches-cache
+		HTTPRoute-HTTPRoutes-httpRoute CacheCluster-CacheClusters-cacheCluster S3Bucket-S3Buckets-s3Bucket DNS-DNSs-dns
+		Data-Datas-data Proxy-Proxies-proxy X-X-x`) {
+		kind, _, _ := strings.Cut(line, "-")
+		if got := kind + "-" + pluralOf(kind) + "-" + camel(kind); got != line {
+			t.Errorf("got %s, want %s", got, line)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -225,15 +224,7 @@ Generated files were merged like others. Make them again, and test the result:
 
 // git runs git in a folder, and returns what it prints, without the last line's end.
 func git(ctx context.Context, dir string, arguments ...string) (string, error) {
-	command := exec.CommandContext(ctx, "git", arguments...)
-	command.Dir, command.Env = dir, append(gitEnvironment(), "GIT_TERMINAL_PROMPT=0", "LC_ALL=C")
-	var errors strings.Builder
-	command.Stderr = &errors
-	out, err := command.Output()
-	if err != nil {
-		err = fmt.Errorf("git %s: %w\n%s%s", strings.Join(arguments, " "), err, out, errors.String())
-	}
-	return strings.TrimSuffix(string(out), "\n"), err
+	return output(ctx, dir, []string{"LC_ALL=C"}, append([]string{"git"}, arguments...)...)
 }
 
 // gitEnvironment returns the environment without the variables that make git use another

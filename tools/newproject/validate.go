@@ -79,25 +79,16 @@ func checkGroup(n names) error {
 		return fmt.Errorf("-group=%s: %s", n.Group, strings.Join(problems, "; "))
 	case !strings.Contains(n.Group, "."):
 		return fmt.Errorf("-group=%s: must have a dot: a CustomResourceDefinition's group is a domain name, such as acme.dev", n.Group)
-	case isBelow(n.Group, "k8s.io") || isBelow(n.Group, "kubernetes.io"):
+	case strings.HasSuffix("."+n.Group, ".k8s.io") || strings.HasSuffix("."+n.Group, ".kubernetes.io"):
 		return fmt.Errorf("-group=%s: must not be k8s.io, kubernetes.io or in one of them: these are protected, and need an approval by Kubernetes (the annotation api-approved.kubernetes.io)", n.Group)
 	case len(n.Plural)+1+len(n.Group) > maxDomain:
 		return fmt.Errorf("-group=%s: %s.%s, the name of the CustomResourceDefinition, must have at most %d characters", n.Group, n.Plural, n.Group, maxDomain)
 	case !lowerWord.MatchString(n.Package):
 		return fmt.Errorf("-group=%s: its first label becomes a Go package, so it must begin with a letter", n.Group)
-	case !isPackageName(n.Package):
+	case isWordOfGo(n.Package) || slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, n.Package):
 		return fmt.Errorf("-group=%s: its first label becomes the Go package %s: must not be a word of the language, nor main, init, internal, vendor or testdata", n.Group, n.Package)
 	}
 	return nil
-}
-
-// isBelow reports whether a domain equals another, or is a subdomain of it.
-func isBelow(domain, other string) bool {
-	return domain == other || strings.HasSuffix(domain, "."+other)
-}
-
-func isPackageName(name string) bool {
-	return !isWordOfGo(name) && !slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, name)
 }
 
 // isWordOfGo reports whether a name is a keyword or predeclared.
