@@ -7,7 +7,7 @@
 // All metadata of the image comes from the build information in the programs. Therefore
 // the same programs always give the same image, bit for bit. hack/image.sh builds the
 // programs and calls this command. To verify an image, the script also asks this command
-// what to build, and which digests of the result differ.
+// what to build.
 package main
 
 import (
@@ -31,7 +31,6 @@ type options struct {
 	push     bool
 	force    bool
 	claims   bool
-	compare  string
 	programs []string
 }
 
@@ -43,7 +42,6 @@ func main() {
 	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the bills of materials as its referrers.")
 	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes, and even if the tag belongs to another image.")
 	flag.BoolVar(&opts.claims, "claims", false, "Print what -image, a NAME@DIGEST in a registry, says about its build: commit, Go release, GOFIPS140, platforms and version.")
-	flag.StringVar(&opts.compare, "compare", "", "Compare -image, a NAME@DIGEST in a registry, with the image in this folder, an OCI layout.")
 	flag.Parse()
 	opts.programs = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -56,20 +54,17 @@ func main() {
 }
 
 func run(ctx context.Context, opts options) error {
-	if opts.claims || opts.compare != "" {
+	if opts.claims {
 		published, err := fetch(ctx, opts.image)
 		if err != nil {
 			return err
 		}
-		if opts.claims {
-			line, err := claimsOf(published)
-			if err != nil {
-				return fmt.Errorf("%s %w", opts.image, err)
-			}
-			fmt.Println(line)
-			return nil
+		line, err := claimsOf(published)
+		if err != nil {
+			return fmt.Errorf("%s %w", opts.image, err)
 		}
-		return compare(os.Stdout, opts.image, published, opts.compare)
+		fmt.Println(line)
+		return nil
 	}
 	if opts.image == "" || opts.folder == "" || len(opts.programs) == 0 {
 		return errors.New("-image, -folder and at least one program are required")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an image of a registry says about its build, and in what it differs from another.
-// hack/image.sh -verify builds the image again.
+// What an image of a registry says about its build. hack/image.sh -verify builds the image
+// again, and compares the digests.
 
 package main
 
@@ -14,17 +14,16 @@ import (
 	"io"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// fetch returns the image or the index NAME@DIGEST in a registry.
+// fetch returns the image or the index NAME@DIGEST in a registry. What the registry sends has
+// that digest, or fetch returns an error.
 func fetch(ctx context.Context, image string) (described, error) {
 	reference, err := name.NewDigest(image)
 	if err != nil {
@@ -40,43 +39,37 @@ func fetch(ctx context.Context, image string) (described, error) {
 	return descriptor.Image()
 }
 
-// ofPlatform is an image and its platform, such as linux/amd64.
-type ofPlatform struct {
-	v1.Image
-	platform string
-}
-
-// imagesIn returns the images of an index, or an image alone.
-func imagesIn(whole described) ([]ofPlatform, error) {
+// imagesIn returns the images of an index with their platforms, such as linux/amd64, or an
+// image alone.
+func imagesIn(whole described) (images []v1.Image, platforms []string, err error) {
 	index, isIndex := whole.(v1.ImageIndex)
 	if !isIndex {
 		image := whole.(v1.Image)
 		config, err := image.ConfigFile()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return []ofPlatform{{image, config.Platform().String()}}, nil
+		return []v1.Image{image}, []string{config.Platform().String()}, nil
 	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var images []ofPlatform
 	for _, entry := range manifest.Manifests {
 		if !entry.MediaType.IsImage() {
-			return nil, fmt.Errorf("the index contains %s, a %s: make image adds only images", entry.Digest, entry.MediaType)
+			return nil, nil, fmt.Errorf("the index contains %s, a %s: make image adds only images", entry.Digest, entry.MediaType)
 		}
 		image, err := index.Image(entry.Digest)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		platform := "unknown"
 		if entry.Platform != nil {
 			platform = entry.Platform.String()
 		}
-		images = append(images, ofPlatform{image, platform})
+		images, platforms = append(images, image), append(platforms, platform)
 	}
-	return images, nil
+	return images, platforms, nil
 }
 
 // claimsOf returns what an image or an index says about its build: commit, Go release,
@@ -84,16 +77,12 @@ func imagesIn(whole described) ([]ofPlatform, error) {
 // program. They are not trusted: they only determine what to build, and the result must be
 // the same image. The caller puts the image before the error's text.
 func claimsOf(whole described) (string, error) {
-	images, err := imagesIn(whole)
+	images, platforms, err := imagesIn(whole)
 	if err != nil {
 		return "", fmt.Errorf("is unreadable: %w", err)
 	}
 	if len(images) == 0 {
 		return "", errors.New("has no image")
-	}
-	var platforms []string
-	for _, image := range images {
-		platforms = append(platforms, image.platform)
 	}
 	content, err := programIn(images[0])
 	if err != nil {
@@ -158,91 +147,4 @@ func programIn(image v1.Image) ([]byte, error) {
 			return io.ReadAll(archive)
 		}
 	}
-}
-
-// compare compares an image with the one in a folder, an OCI layout. If they differ, it
-// returns an error that lists the digests of each that the other lacks.
-func compare(out io.Writer, image string, published described, folder string) error {
-	rebuilt, err := readLayout(folder)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", folder, err)
-	}
-	was, errWas := published.Digest()
-	is, errIs := rebuilt.Digest()
-	if err := errors.Join(errWas, errIs); err != nil {
-		return err
-	}
-	if was == is {
-		fmt.Fprintf(out, "Verified: the commit makes %s, too.\n", is)
-		return nil
-	}
-	parts, errWas := digestsOf(published)
-	rebuiltParts, errIs := digestsOf(rebuilt)
-	if err := errors.Join(errWas, errIs); err != nil {
-		return err
-	}
-	lines := []string{fmt.Sprintf("%s is not what its commit makes, which is %s:", image, is)}
-	for _, part := range parts {
-		if !slices.Contains(rebuiltParts, part) {
-			lines = append(lines, "published: "+part)
-		}
-	}
-	for _, part := range rebuiltParts {
-		if !slices.Contains(parts, part) {
-			lines = append(lines, "rebuilt:   "+part)
-		}
-	}
-	return errors.New(strings.Join(lines, "\n  "))
-}
-
-// readLayout returns the only image or index in an OCI layout.
-func readLayout(folder string) (described, error) {
-	index, err := layout.ImageIndexFromPath(folder)
-	if err != nil {
-		return nil, err
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return nil, err
-	}
-	if len(manifest.Manifests) != 1 {
-		return nil, fmt.Errorf("it has %d images, not one", len(manifest.Manifests))
-	}
-	about := manifest.Manifests[0]
-	if about.MediaType.IsIndex() {
-		return index.ImageIndex(about.Digest)
-	}
-	return index.Image(about.Digest)
-}
-
-// digestsOf lists everything in an image or an index that has a digest: the index, and of
-// each platform the image, its config and its layers.
-func digestsOf(whole described) ([]string, error) {
-	var all []string
-	if index, isIndex := whole.(v1.ImageIndex); isIndex {
-		digest, err := index.Digest()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, "index "+digest.String())
-	}
-	images, err := imagesIn(whole)
-	if err != nil {
-		return nil, err
-	}
-	for _, image := range images {
-		digest, err := image.Digest()
-		if err != nil {
-			return nil, err
-		}
-		manifest, err := image.Manifest()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, image.platform+": image "+digest.String(), image.platform+": config "+manifest.Config.Digest.String())
-		for i, layer := range manifest.Layers {
-			all = append(all, fmt.Sprintf("%s: layer %d %s", image.platform, i+1, layer.Digest))
-		}
-	}
-	return all, nil
 }

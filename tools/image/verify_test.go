@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what an image says about its build, of the comparison of images, and of a push.
+// Tests of what an image says about its build, and of a push.
 
 package main
 
@@ -11,19 +11,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/static"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 func TestClaims(t *testing.T) {
@@ -60,61 +53,6 @@ func TestClaims(t *testing.T) {
 	_, err := claimsOf(newImages(t, "amd64")[0])
 	if err == nil || !strings.Contains(err.Error(), "has a sample-controller that the go command did not build") {
 		t.Errorf("an image without a program: %v", err)
-	}
-}
-
-func TestCompare(t *testing.T) {
-	two := newImages(t, "amd64", "arm64")
-	other := programFor("amd64")
-	other.content = []byte("another program")
-	changed, err := newPlatformImage(other)
-	must(t, err)
-	more, err := mutate.AppendLayers(two[0].Image, static.NewLayer(nil, types.OCILayer))
-	must(t, err)
-	for name, row := range map[string]struct {
-		published, rebuilt described
-		want               []string // the beginnings of the error's lines after the first
-	}{
-		"the same": {combine(two), combine(two), nil},
-		"another program": {combine([]*platformImage{changed, two[1]}), combine(two), []string{
-			"published: index sha256:",
-			"published: linux/amd64: image ", "published: linux/amd64: config ", "published: linux/amd64: layer 1 ",
-			"rebuilt:   index sha256:",
-			"rebuilt:   linux/amd64: image ", "rebuilt:   linux/amd64: config ", "rebuilt:   linux/amd64: layer 1 "}},
-		"an additional layer": {more, two[0].Image, []string{
-			"published: linux/amd64: image ", "published: linux/amd64: config ", "published: linux/amd64: layer 2 ",
-			"rebuilt:   linux/amd64: image ", "rebuilt:   linux/amd64: config "}},
-		"another annotation of the index": {mutate.Annotations(combine(two), map[string]string{"a": "b"}).(described), combine(two), []string{
-			"published: index ", "rebuilt:   index "}},
-		"a missing platform": {combine(two[:1]), combine(two), []string{
-			"rebuilt:   index ",
-			"rebuilt:   linux/arm64: image ", "rebuilt:   linux/arm64: config ", "rebuilt:   linux/arm64: layer 1 "}},
-	} {
-		folder := t.TempDir()
-		path, err := layout.Write(folder, empty.Index)
-		must(t, err)
-		if index, isIndex := row.rebuilt.(v1.ImageIndex); isIndex {
-			must(t, path.AppendIndex(index))
-		} else {
-			must(t, path.AppendImage(row.rebuilt.(v1.Image)))
-		}
-		var out bytes.Buffer
-		err = compare(&out, "the image", row.published, folder)
-		if row.want == nil {
-			if err != nil || !strings.HasPrefix(out.String(), "Verified: the commit makes sha256:") {
-				t.Errorf("%s: %v, printed %q", name, err, out.String())
-			}
-			continue
-		}
-		if err == nil {
-			t.Errorf("%s: no error", name)
-			continue
-		}
-		lines := strings.Split(err.Error(), "\n  ")
-		row.want = append([]string{"the image is not what its commit makes, which is sha256:"}, row.want...)
-		if !slices.EqualFunc(lines, row.want, strings.HasPrefix) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 
