@@ -6,6 +6,7 @@ package measure
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"example.com/sample-controller/test/audit"
-	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -33,7 +33,7 @@ type budgets struct {
 	*session
 	subject Program
 	running *process
-	counter *cluster.Counter
+	made    *requests
 }
 
 // TestBudgets counts the controller's requests to an API server that nobody else uses.
@@ -44,10 +44,6 @@ func TestBudgets(t *testing.T) {
 	bench, ours := underTest(ctx, t)
 	err := bench.in(ctx, false, func(s *session) error {
 		b := &budgets{session: s, subject: ours.With("ours", resync)}
-		var err error
-		if b.counter, err = s.Count(ctx); err != nil {
-			return err
-		}
 		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest) && t.Run("restart", b.restart)
 		return nil
 	})
@@ -78,45 +74,34 @@ func underTest(ctx context.Context, t *testing.T) (*Bench, Program) {
 // and at most one Event, and nothing else.
 func (b *budgets) newFoos(t *testing.T) {
 	ctx := t.Context()
-	foos, err := waitingFoos(ctx, b.Cluster, budgetFoos)
+	foos, err := b.waitingFoos(ctx, budgetFoos)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.running, _, err = b.converge(ctx, b.subject, convergeTimeout, foos...); err != nil {
+	if b.running, b.made, _, err = b.converge(ctx, b.subject, convergeTimeout, foos...); err != nil {
 		t.Fatal(err)
 	}
-	for foo, writes := range writesByFoo(b.untilQuiet(t)) {
-		if n := writes["create deployments"]; n != 1 {
-			t.Errorf("%s: %d requests to create a Deployment, want 1", foo, n)
-		}
-		if n := writes["update foos/status"]; n != 1 {
-			t.Errorf("%s: %d requests to write the status, want 1", foo, n)
-		}
-		if n := writes["create events"]; n > 1 {
-			t.Errorf("%s: %d requests to create an Event, want at most 1", foo, n)
-		}
-		delete(writes, "create deployments")
-		delete(writes, "update foos/status")
+	b.awaitQuiet(t)
+	want := map[string]int{"create deployments": 1, "update foos/status": 1}
+	for foo, writes := range writesByFoo(b.made.writes) {
+		events := writes["create events"]
 		delete(writes, "create events")
-		if len(writes) > 0 {
-			t.Errorf("%s: further writes: %v", foo, writes)
+		if events > 1 || !maps.Equal(writes, want) {
+			t.Errorf("%s: %d requests to create an Event, want at most 1; and %v, want %v", foo, events, writes, want)
 		}
 	}
 }
 
-// untilQuiet returns all writes, after the last one.
-func (b *budgets) untilQuiet(t *testing.T) []audit.Write {
+// awaitQuiet waits until the writes end.
+func (b *budgets) awaitQuiet(t *testing.T) {
 	t.Helper()
-	var all []audit.Write
-	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
-		counts, err := b.counter.Next(ctx)
-		all = append(all, counts.Writes...)
-		return err == nil && len(all) > 0 && len(counts.Writes) == 0, err
+	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Second, time.Minute, false, func(context.Context) (bool, error) {
+		writes, err := b.made.next()
+		return len(writes) == 0, err
 	})
 	if err != nil {
-		t.Fatalf("waiting until the writes end: %v; %d writes for %d Foos so far", err, len(all), budgetFoos)
+		t.Fatalf("waiting until the writes end: %v; %d writes for %d Foos so far", err, len(b.made.writes), budgetFoos)
 	}
-	return all
 }
 
 // writesByFoo counts the writes for each Foo, including Foos without any. A Deployment
@@ -138,11 +123,7 @@ func writesByFoo(writes []audit.Write) map[string]map[string]int {
 
 // rest checks that a resync of Foos that need no change causes no request at all.
 func (b *budgets) rest(t *testing.T) {
-	resting, err := b.beginRest(t.Context(), b.running)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := resting.end(t.Context(), restTime)
+	found, err := b.atRest(t.Context(), b.running, restTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +136,7 @@ func (b *budgets) rest(t *testing.T) {
 // as settled for the measurements of memory.
 func (b *budgets) restart(t *testing.T) {
 	b.running.stop()
-	if err := settledFoos(t.Context(), b.Cluster, budgetFoos, budgetSettled); err != nil {
+	if err := b.settledFoos(t.Context(), budgetFoos, budgetSettled); err != nil {
 		t.Fatal(err)
 	}
 	found, err := b.beside(t.Context(), b.subject, budgetFoos+budgetSettled, whileWaiting(restTime))

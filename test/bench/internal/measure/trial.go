@@ -8,13 +8,9 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/audit"
-	"example.com/sample-controller/test/bench/internal/cluster"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -62,10 +58,10 @@ func (b *Bench) Trial(
 	ctx context.Context, p Program, o TrialOptions,
 ) (trial results.Run, restart *results.Run, err error) {
 	err = b.in(ctx, o.Whole, func(s *session) error {
-		if err := foreignDeployments(ctx, s.Cluster, 0, o.Foreign); err != nil {
+		if err := s.foreignDeployments(ctx, 0, o.Foreign); err != nil {
 			return err
 		}
-		foos, err := waitingFoos(ctx, s.Cluster, o.Foos)
+		foos, err := s.waitingFoos(ctx, o.Foos)
 		if err != nil {
 			return err
 		}
@@ -87,14 +83,13 @@ func (b *Bench) Trial(
 func (b *Bench) Starts(
 	ctx context.Context, programs []Program, sizes []int, foreign bool, o Options, report func(name string, start results.Run),
 ) error {
-	create := settledFoos
-	if foreign {
-		create = foreignDeployments
-	}
 	return b.in(ctx, false, func(s *session) error {
-		there := 0
+		create, there := s.settledFoos, 0
+		if foreign {
+			create = s.foreignDeployments
+		}
 		for _, size := range sizes {
-			if err := create(ctx, s.Cluster, there, size-there); err != nil {
+			if err := create(ctx, there, size-there); err != nil {
 				return err
 			}
 			there = size
@@ -118,7 +113,7 @@ func (s *session) beside(ctx context.Context, p Program, objects int, o Options)
 		return s.measure(ctx, p, objects, o)
 	}
 	s.probes++
-	probe, err := createFoo(ctx, s.Cluster, quietNamespace, s.probes)
+	probe, err := s.createFoo(ctx, quietNamespace, s.probes)
 	if err != nil {
 		return run, err
 	}
@@ -129,11 +124,7 @@ func (s *session) beside(ctx context.Context, p Program, objects int, o Options)
 func (s *session) measure(
 	ctx context.Context, p Program, objects int, o Options, foos ...*samplev1alpha1.Foo,
 ) (run results.Run, err error) {
-	counter, err := s.Count(ctx)
-	if err != nil {
-		return run, err
-	}
-	running, times, err := s.converge(ctx, p, o.Limit, foos...)
+	running, made, times, err := s.converge(ctx, p, o.Limit, foos...)
 	late := o.Late && errors.Is(err, errLate)
 	if err != nil && !late {
 		return run, err
@@ -146,13 +137,9 @@ func (s *session) measure(
 	settling := time.Now()
 	run = results.Run{Foos: len(foos), Objects: objects, CPUConverged: milliseconds(converged.cpu)}
 	if !late {
-		if err := s.awaitIdle(ctx, running, o.Idle, &run); err != nil {
+		if err := awaitIdle(ctx, running, made, o.Idle, &run); err != nil {
 			return run, err
 		}
-	}
-	resting, err := s.beginRest(ctx, running)
-	if err != nil {
-		return run, err
 	}
 	if err := running.pause(ctx, o.Settle-time.Since(settling)); err != nil {
 		return run, err
@@ -162,13 +149,12 @@ func (s *session) measure(
 		return run, err
 	}
 	run.CPUSettled, run.SettledSeconds = milliseconds(settled.cpu), max(o.Settle, idleInterval).Seconds()
-	counts, err := counter.Next(ctx)
-	if err != nil {
+	if run.Calls, run.Refused, err = made.count(ctx); err != nil {
 		return run, err
 	}
-	addTimes(&run, times, counts, running.started, foos)
+	addTimes(&run, times, made, running.started, foos)
 	if o.Rest > 0 {
-		if run.Rest, err = resting.end(ctx, o.Rest); err != nil {
+		if run.Rest, err = s.atRest(ctx, running, o.Rest); err != nil {
 			return run, err
 		}
 	}
@@ -179,13 +165,12 @@ func (s *session) measure(
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
-// addTimes adds what the times of convergence and the calls say. Those for the Foo of beside
-// do not count.
+// addTimes adds what the times of convergence and the requests say. Those for the Foo of
+// beside do not count.
 func addTimes(
-	run *results.Run, times []time.Duration, counts cluster.Counts, started time.Time, foos []*samplev1alpha1.Foo,
+	run *results.Run, times []time.Duration, made *requests, started time.Time, foos []*samplev1alpha1.Foo,
 ) {
-	run.Calls, run.Refused = counts.ByKind, counts.Refused
-	for _, write := range counts.Writes {
+	for _, write := range made.writes {
 		if write.Namespace == quietNamespace {
 			run.Calls[write.Verb+" "+write.Path()]--
 		}
@@ -196,16 +181,15 @@ func addTimes(
 	}
 	last := times[len(times)-1]
 	run.FirstSeconds, run.HalfSeconds, run.Seconds = times[0].Seconds(), times[(len(times)-1)/2].Seconds(), last.Seconds()
-	if events := lastFirstEvent(counts.Writes, foos); !events.IsZero() {
+	if events := made.lastFirstEvent(foos); !events.IsZero() {
 		run.EventSeconds = max(last, events.Sub(started)).Seconds()
 	}
 }
 
 // awaitIdle waits until a program writes nothing and uses almost no CPU, and notes since
 // when that is so, unless it is not within a limit.
-func (s *session) awaitIdle(ctx context.Context, running *process, limit time.Duration, run *results.Run) error {
-	log, err := audit.OpenAtEnd(s.AuditLog())
-	if err != nil {
+func awaitIdle(ctx context.Context, running *process, made *requests, limit time.Duration, run *results.Run) error {
+	if _, err := made.next(); err != nil {
 		return err
 	}
 	used, err := running.usage()
@@ -220,12 +204,11 @@ func (s *session) awaitIdle(ctx context.Context, running *process, limit time.Du
 		if used, err = running.usage(); err != nil {
 			return err
 		}
-		writes, err := log.Next()
+		writes, err := made.next()
 		if err != nil {
 			return err
 		}
-		isWriting := slices.ContainsFunc(writes, func(write audit.Write) bool { return write.User == cluster.User })
-		if !isWriting && float64(used.cpu-before) < idleShare*float64(idleInterval) {
+		if len(writes) == 0 && float64(used.cpu-before) < idleShare*float64(idleInterval) {
 			run.IdleSeconds, run.CPUIdle = began.Sub(running.started).Seconds(), milliseconds(used.cpu)
 			return nil
 		}
@@ -233,61 +216,24 @@ func (s *session) awaitIdle(ctx context.Context, running *process, limit time.Du
 	return nil
 }
 
-// atRest is a time in which no object changes. It may overlap with that of Options.Settle.
-type atRest struct {
-	running *process
-	counter *cluster.Counter
-	began   time.Time
-	before  usage
-}
-
-func (s *session) beginRest(ctx context.Context, running *process) (*atRest, error) {
+// atRest returns what a program requests and uses in a time in which no object changes.
+func (s *session) atRest(ctx context.Context, running *process, duration time.Duration) (rest results.Rest, err error) {
 	before, err := running.usage()
 	if err != nil {
-		return nil, err
+		return rest, err
 	}
-	counter, err := s.Count(ctx)
+	made, err := s.record(ctx)
 	if err != nil {
-		return nil, err
+		return rest, err
 	}
-	return &atRest{running: running, counter: counter, began: time.Now(), before: before}, nil
-}
-
-// end returns the requests of a program since the rest began, after it has lasted long
-// enough.
-func (r *atRest) end(ctx context.Context, duration time.Duration) (found results.Rest, err error) {
-	if err := r.running.pause(ctx, duration-time.Since(r.began)); err != nil {
-		return found, err
+	if err := running.pause(ctx, duration); err != nil {
+		return rest, err
 	}
-	after, err := r.running.usage()
+	after, err := running.usage()
 	if err != nil {
-		return found, err
+		return rest, err
 	}
-	counts, err := r.counter.Next(ctx)
-	return results.Rest{
-		Seconds: duration.Seconds(), Calls: counts.ByKind, CPUMilliseconds: milliseconds(after.cpu - r.before.cpu),
-	}, err
-}
-
-// lastFirstEvent returns when the last of the Foos got its first Event, or the zero time
-// if one has none. The name of an Event starts with that of its Foo.
-func lastFirstEvent(writes []audit.Write, foos []*samplev1alpha1.Foo) (last time.Time) {
-	first := map[string]time.Time{}
-	for _, write := range writes {
-		foo, _, _ := strings.Cut(write.Name, ".")
-		key := write.Namespace + "/" + foo
-		if _, found := first[key]; !found && write.Path() == "events" && write.Verb == "create" && write.OK() {
-			first[key] = write.Done
-		}
-	}
-	for _, foo := range foos {
-		at, found := first[foo.Namespace+"/"+foo.Name]
-		if !found {
-			return time.Time{}
-		}
-		if at.After(last) {
-			last = at
-		}
-	}
-	return last
+	rest.Seconds, rest.CPUMilliseconds = duration.Seconds(), milliseconds(after.cpu-before.cpu)
+	rest.Calls, _, err = made.count(ctx)
+	return rest, err
 }

@@ -2,7 +2,7 @@
 
 // Test of the parser for the metrics.
 
-package cluster
+package measure
 
 import (
 	"maps"

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The cluster of a measurement, and the objects in it.
+
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/test/bench/internal/objects"
+	"example.com/sample-controller/test/testcluster"
+)
+
+const (
+	prepareTimeout = 2 * time.Minute
+
+	// account is the namespace and the name of the measured program's service account, which
+	// lets the API server tell its requests from all others, and gives them the priority of
+	// any workload. accountUser is its user name.
+	account     = "contender"
+	accountUser = "system:serviceaccount:" + account + ":" + account
+
+	// Objects are spread over namespaceCount namespaces. quietNamespace is for the few Foos
+	// that a measurement adds to the many.
+	namespaceCount = 10
+	quietNamespace = "bench-quiet"
+	// goroutines is how many objects are created at the same time. More are no faster on
+	// two cores.
+	goroutines = 16
+
+	fooCRD = "customresourcedefinition/foos.samplecontroller.k8s.io"
+	// oldConditions are the conditions that the API server writes, with an old transition
+	// time.
+	oldConditions = `{"status":{"conditions":[
+{"type":"NamesAccepted","status":"True","reason":"NoConflicts",
+"message":"no conflicts found","lastTransitionTime":"2000-01-01T00:00:00Z"},
+{"type":"Established","status":"True","reason":"InitialNamesAccepted",
+"message":"the initial names have been accepted","lastTransitionTime":"2000-01-01T00:00:00Z"}]}}`
+)
+
+// Bench holds what all measurements need.
+type Bench struct {
+	// Devcluster is the path of the devcluster binary, Repository that of this
+	// repository.
+	Devcluster, Repository string
+}
+
+// session is a cluster for one measurement.
+type session struct {
+	*testcluster.Cluster
+	bench *Bench
+	// whole is true if kube-controller-manager, kube-scheduler and KWOK run, too.
+	whole bool
+	// folder has the cluster's data, the programs' logs, and the kubeconfig of their account.
+	folder string
+	// kube and clients are the benchmark's own clients, with the administrator's permissions
+	// and without rate limits.
+	kube    kubernetes.Interface
+	clients clientset.Interface
+	// probes is the number of Foos that were created to show when caches are full.
+	probes int
+	// started are all programs that were started.
+	started []*process
+}
+
+// in starts a cluster with the CRD of Foo and the account of the measured programs, calls do
+// with it, stops what do has started, and removes the cluster.
+func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) (err error) {
+	s := &session{bench: b, whole: whole}
+	if s.folder, err = os.MkdirTemp("", "foo-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(s.folder)) }()
+	flag := testcluster.ControlPlaneOnly
+	if whole {
+		flag = "-audit-bodies=foos.samplecontroller.k8s.io" // for isAvailable
+	}
+	if s.Cluster, err = testcluster.StartCluster(ctx, b.Devcluster, s.path("data"), flag); err != nil {
+		return err
+	}
+	defer func() {
+		for _, p := range s.started {
+			p.stop()
+		}
+		if err != nil && ctx.Err() == nil && s.HasEnded() {
+			err = errors.Join(err, errors.New("the cluster ended by itself: see the logs of devcluster"))
+		}
+		_ = s.Cluster.Stop() // that it ended by itself has been reported
+	}()
+	if err := s.prepare(ctx); err != nil {
+		return fmt.Errorf("preparing a cluster: %w", err)
+	}
+	return do(s)
+}
+
+func (s *session) path(name string) string { return filepath.Join(s.folder, name) }
+
+// kubeconfig is the path of the kubeconfig of the measured program's account.
+func (s *session) kubeconfig() string { return s.path("contender.kubeconfig") }
+
+func (s *session) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	config, err := testcluster.LoadConfig(s.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "foo-bench"
+	if s.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if s.clients, err = clientset.NewForConfig(config); err != nil {
+		return err
+	}
+	return errors.Join(s.installFoo(ctx), s.createNamespaces(ctx), s.createAccount(ctx), s.countFlows(ctx))
+}
+
+// installFoo installs the CustomResourceDefinition and waits until it is served. The API
+// server delays each creation of a Foo while the CRD has been established for less than a
+// few seconds, so its conditions get an older transition time.
+func (s *session) installFoo(ctx context.Context) error {
+	err := testcluster.InstallCRDs(ctx, s.bench.Devcluster, s.Kubeconfig, s.bench.Repository)
+	if err != nil {
+		return err
+	}
+	return s.kubectl(ctx, "patch", fooCRD, "--subresource=status", "--type=merge", "--patch", oldConditions)
+}
+
+func (s *session) kubectl(ctx context.Context, args ...string) error {
+	_, err := testcluster.Kubectl(ctx, s.bench.Devcluster, s.Kubeconfig, args...)
+	return err
+}
+
+func (s *session) createNamespaces(ctx context.Context) error {
+	names := []string{account, quietNamespace}
+	for i := range namespaceCount {
+		names = append(names, namespaceOf(i))
+	}
+	for _, name := range names {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := s.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating namespace %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// createAccount creates the service account, with all permissions, and its kubeconfig.
+func (s *session) createAccount(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Name: account}
+	_, errAccount := s.kube.CoreV1().ServiceAccounts(account).
+		Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	_, errBinding := s.kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account, Name: account}},
+	}, metav1.CreateOptions{})
+	if err := errors.Join(errAccount, errBinding); err != nil {
+		return fmt.Errorf("creating the account of the measured program: %w", err)
+	}
+	return testcluster.WriteTokenKubeconfig(ctx, s.kube, s.Kubeconfig, s.kubeconfig(), account, account)
+}
+
+// namespaceOf returns the namespace of the object with a number.
+func namespaceOf(number int) string { return fmt.Sprintf("bench-%d", number%namespaceCount) }
+
+// nameOf returns the name of the Foo with a number.
+func nameOf(number int) string { return fmt.Sprintf("foo-%d", number) }
+
+// createFoo creates the Foo with a number in a namespace.
+func (s *session) createFoo(ctx context.Context, namespace string, number int) (*samplev1alpha1.Foo, error) {
+	foo, err := s.clients.SamplecontrollerV1alpha1().Foos(namespace).
+		Create(ctx, objects.Foo(namespace, nameOf(number)), metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("creating a Foo: %w", err)
+	}
+	return foo, nil
+}
+
+// waitingFoos creates n Foos without a status, with the numbers from 0.
+func (s *session) waitingFoos(ctx context.Context, n int) ([]*samplev1alpha1.Foo, error) {
+	foos := make([]*samplev1alpha1.Foo, n)
+	return foos, each(ctx, 0, n, func(ctx context.Context, number int) (err error) {
+		foos[number], err = s.createFoo(ctx, namespaceOf(number), number)
+		return err
+	})
+}
+
+// settledFoos creates Foos with the numbers from first to first+n-1 as the controller
+// leaves them: with a Deployment and a status.
+func (s *session) settledFoos(ctx context.Context, first, n int) error {
+	return each(ctx, first, n, func(ctx context.Context, number int) error {
+		foo, err := s.createFoo(ctx, namespaceOf(number), number)
+		if err != nil {
+			return err
+		}
+		return objects.Settle(ctx, s.kube, s.clients, foo)
+	})
+}
+
+// foreignDeployments creates Deployments unrelated to any Foo, with the numbers from
+// first to first+n-1.
+func (s *session) foreignDeployments(ctx context.Context, first, n int) error {
+	return each(ctx, first, n, func(ctx context.Context, number int) error {
+		deployment := objects.Foreign(namespaceOf(number), fmt.Sprintf("foreign-%d", number))
+		_, err := s.kube.AppsV1().Deployments(deployment.Namespace).Create(ctx, deployment, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("creating a foreign Deployment: %w", err)
+		}
+		return nil
+	})
+}
+
+// each calls do with n numbers from first on, several at a time.
+func each(ctx context.Context, first, n int, do func(ctx context.Context, number int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(goroutines)
+	for number := first; number < first+n && ctx.Err() == nil; number++ {
+		group.Go(func() error { return do(ctx, number) })
+	}
+	return group.Wait()
+}
