@@ -169,20 +169,6 @@ func kwokArgs(l layout) []string {
 	}
 }
 
-// emulationArgs returns the additional arguments of the components that can emulate a
-// version of Kubernetes. All three need them: otherwise kube-scheduler and
-// kube-controller-manager list kinds that the API server does not serve, again and again,
-// and kube-scheduler never becomes ready.
-func emulationArgs(component, version string) []string {
-	switch component {
-	case APIServer, ControllerManager, Scheduler:
-		if version != "" {
-			return []string{"--emulated-version=" + version}
-		}
-	}
-	return nil
-}
-
 // componentEnv returns the additional environment of a component.
 func componentEnv(l layout, component string) []string {
 	// Components connect to this machine only, which needs no HTTP proxy.
@@ -314,7 +300,8 @@ func checkEmulatedVersion(wanted string) error {
 		return fmt.Errorf("-%s %s: not MAJOR.MINOR, such as 1.35", flagEmulatedVersion, wanted)
 	}
 	if versions := EmulatedVersions(); !slices.Contains(versions, wanted) {
-		return fmt.Errorf("-%s %s: out of range, the components can emulate %s to %s", flagEmulatedVersion, wanted, versions[0], versions[len(versions)-1])
+		return fmt.Errorf("-%s %s: out of range, the components can emulate %s to %s",
+			flagEmulatedVersion, wanted, versions[0], versions[len(versions)-1])
 	}
 	return nil
 }

@@ -66,22 +66,6 @@ func TestLateRenewalsAreForgiven(t *testing.T) {
 	}
 }
 
-// If only the API server emulates a version, kube-scheduler waits for kinds that are not
-// served.
-func TestComponentsEmulateTheSameVersion(t *testing.T) {
-	for component, want := range map[string]string{
-		APIServer: "--emulated-version=1.35", ControllerManager: "--emulated-version=1.35", Scheduler: "--emulated-version=1.35",
-		Etcd: "", Kwok: "",
-	} {
-		if got := strings.Join(emulationArgs(component, "1.35"), " "); got != want {
-			t.Errorf("to emulate 1.35, %s gets %q, want %q", component, got, want)
-		}
-		if got := emulationArgs(component, ""); len(got) > 0 {
-			t.Errorf("to emulate nothing, %s gets %q", component, got)
-		}
-	}
-}
-
 func TestKwokIgnoresTheUsersConfiguration(t *testing.T) {
 	if got := componentEnv(testLayout, Kwok); !slices.Contains(got, "KWOK_WORKDIR=/data/config") {
 		t.Errorf("KWOK's environment: %q", got)

@@ -87,7 +87,7 @@ func (c *Cluster) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	if c.admin, err = kubeconfig(ca, httpsURL(c.ports.API), administrator()); err != nil {
+	if c.admin, err = kubeconfig(ca, httpsURL(c.ports.API), adminUser, adminGroup); err != nil {
 		return err
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*c.admin, nil).ClientConfig()
@@ -104,7 +104,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	if err := c.startEtcd(ctx); err != nil {
 		return err
 	}
-	if err := c.start(APIServer, apiServerArgs(c.data.layout, c.ports)); err != nil {
+	if err := c.start(APIServer, c.emulating(apiServerArgs(c.data.layout, c.ports))); err != nil {
 		return err
 	}
 	if err := c.await(ctx, APIServer, health(c.client.Discovery().RESTClient(), "/readyz")); err != nil {
@@ -159,14 +159,14 @@ func (c *Cluster) startScheduler(ctx context.Context) error {
 func (c *Cluster) startLeader(
 	ctx context.Context, component string, args []string, port int, path string, further ...func(context.Context) error,
 ) error {
-	if err := c.start(component, args); err != nil {
+	if err := c.start(component, c.emulating(args)); err != nil {
 		return err
 	}
 	healthy, err := healthAt(port, path, rest.TLSClientConfig{CAFile: c.data.cert(clusterCA)})
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, component, all(append([]func(context.Context) error{healthy, leads(c.client, component)}, further...)...))
+	return c.await(ctx, component, append([]func(context.Context) error{healthy, leads(c.client, component)}, further...)...)
 }
 
 func (c *Cluster) startNodes(ctx context.Context) error {
@@ -182,8 +182,17 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	return c.await(ctx, Kwok, nodesReady(c.client, c.options.Nodes, c.options.runs(ControllerManager)))
 }
 
+// emulating adds the version to emulate to the arguments of a component. If not all three
+// have it, kube-scheduler and kube-controller-manager list kinds that the API server does not
+// serve, again and again, and kube-scheduler never becomes ready.
+func (c *Cluster) emulating(args []string) []string {
+	if c.options.EmulatedVersion != "" {
+		args = append(args, "--emulated-version="+c.options.EmulatedVersion)
+	}
+	return args
+}
+
 func (c *Cluster) start(component string, args []string) error {
-	args = append(args, emulationArgs(component, c.options.EmulatedVersion)...)
 	if c.options.Verbose {
 		fmt.Fprintln(c.progress, commandLine(component, args))
 	}
@@ -191,9 +200,14 @@ func (c *Cluster) start(component string, args []string) error {
 	return c.group.Start(component, append([]string{component}, args...), env, c.data.log(component))
 }
 
-func (c *Cluster) await(ctx context.Context, component string, ready func(context.Context) error) error {
-	if err := poll(ctx, ready); err != nil {
-		return &supervise.Failure{Err: fmt.Errorf("%s: %w", component, err), Log: c.data.log(component)}
+// await waits until each of the checks of a component has succeeded.
+func (c *Cluster) await(ctx context.Context, component string, checks ...func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
+	defer cancel()
+	for _, check := range checks {
+		if err := poll(ctx, check); err != nil {
+			return &supervise.Failure{Err: fmt.Errorf("%s: %w", component, err), Log: c.data.log(component)}
+		}
 	}
 	c.report(component)
 	return nil

@@ -6,7 +6,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -18,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/kubernetes"
 	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
 	nodeheartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
@@ -54,7 +54,8 @@ func kwokRoleBinding() *rbacv1.ClusterRoleBinding {
 func grantKwok(ctx context.Context, client kubernetes.Interface) error {
 	_, roleErr := client.RbacV1().ClusterRoles().Create(ctx, kwokRole(), metav1.CreateOptions{})
 	_, bindingErr := client.RbacV1().ClusterRoleBindings().Create(ctx, kwokRoleBinding(), metav1.CreateOptions{})
-	if err := errors.Join(ignoreExists(roleErr), ignoreExists(bindingErr)); err != nil {
+	both := utilerrors.NewAggregate([]error{roleErr, bindingErr})
+	if err := utilerrors.FilterOut(both, apierrors.IsAlreadyExists); err != nil {
 		return fmt.Errorf("granting KWOK its permissions: %w", err)
 	}
 	return nil
@@ -81,7 +82,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 		group.Go(func() error {
 			name := fmt.Sprintf("node-%d", i+1)
 			_, err := client.CoreV1().Nodes().Create(ctx, node(name), metav1.CreateOptions{})
-			if err := ignoreExists(err); err != nil {
+			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("creating node %s: %w", name, err)
 			}
 			return nil
@@ -97,28 +98,14 @@ func deleteLeases(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
 	for _, name := range []string{ControllerManager, Scheduler} {
 		err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
-		errs = append(errs, ignoreMissing(err))
+		errs = append(errs, err)
 	}
 	err := client.CoordinationV1().Leases(corev1.NamespaceNodeLease).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-	errs = append(errs, ignoreMissing(err))
-	if err := errors.Join(errs...); err != nil {
+	errs = append(errs, err)
+	if err := utilerrors.FilterOut(utilerrors.NewAggregate(errs), apierrors.IsNotFound); err != nil {
 		return fmt.Errorf("deleting the leases of an earlier run: %w", err)
 	}
 	return nil
-}
-
-func ignoreExists(err error) error {
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // auditPolicy logs each write once, when it is answered, with user, object and time. The

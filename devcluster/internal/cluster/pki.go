@@ -47,12 +47,6 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// identity is the subject of a certificate.
-type identity struct {
-	commonName   string
-	organization []string
-}
-
 // preparePKI creates the files of the folder PKI. It keeps existing authorities and the
 // service account key, so that kubeconfigs and tokens from an earlier run with the same
 // data folder stay valid, and creates all other files at each start. It returns the
@@ -78,7 +72,7 @@ func preparePKI(l layout) (*authority, error) {
 		{frontProxyCA, frontProxyClient, frontProxyClient},
 	}
 	for _, leaf := range leaves {
-		certificate, key, err := authorities[leaf.ca].issue(identity{commonName: leaf.commonName})
+		certificate, key, err := authorities[leaf.ca].issue(leaf.commonName)
 		if err == nil {
 			err = pkiutil.WriteCertAndKey(l.pki(), leaf.name, certificate, key)
 		}
@@ -104,11 +98,11 @@ func loadOrCreateAuthority(l layout, name string) (*authority, error) {
 }
 
 // issue returns a new certificate, for a client and for a server on this machine, and its
-// key.
-func (a *authority) issue(id identity) (*x509.Certificate, crypto.Signer, error) {
+// key. The groups are those of a client.
+func (a *authority) issue(name string, groups ...string) (*x509.Certificate, crypto.Signer, error) {
 	return pkiutil.NewCertAndKey(a.cert, a.key, &pkiutil.CertConfig{
 		Config: cert.Config{
-			CommonName: id.commonName, Organization: id.organization,
+			CommonName: name, Organization: groups,
 			Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 			AltNames: cert.AltNames{
 				DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
@@ -136,27 +130,26 @@ func ensureServiceAccountKey(l layout) error {
 // contextName is the name of the cluster, the user and the context in each kubeconfig.
 const contextName = "devcluster"
 
-// administrator is the identity of the cluster's user: kube-apiserver allows everything
-// to the group system:masters.
-func administrator() identity {
-	return identity{commonName: "devcluster-admin", organization: []string{"system:masters"}}
-}
+// The user and the group of the administrator. kube-apiserver allows everything to the
+// group.
+const (
+	adminUser  = "devcluster-admin"
+	adminGroup = "system:masters"
+)
 
-// componentUsers are the components' identities. Kubernetes' bootstrap roles, and
-// kwokRole, grant them the permissions that they need.
-func componentUsers() map[string]identity {
-	return map[string]identity{
-		ControllerManager: {commonName: "system:kube-controller-manager"},
-		Scheduler:         {commonName: "system:kube-scheduler"},
-		Kwok:              {commonName: kwokUser},
+// componentUsers are the components' users. Kubernetes' bootstrap roles, and kwokRole, grant
+// them the permissions that they need.
+func componentUsers() map[string]string {
+	return map[string]string{
+		ControllerManager: "system:kube-controller-manager", Scheduler: "system:kube-scheduler", Kwok: kwokUser,
 	}
 }
 
 // kubeconfig returns a kubeconfig for a user, with a new client certificate in it.
-func kubeconfig(ca *authority, server string, user identity) (*clientcmdapi.Config, error) {
-	certificate, key, err := ca.issue(user)
+func kubeconfig(ca *authority, server, user string, groups ...string) (*clientcmdapi.Config, error) {
+	certificate, key, err := ca.issue(user, groups...)
 	if err != nil {
-		return nil, fmt.Errorf("creating the client certificate of %s: %w", user.commonName, err)
+		return nil, fmt.Errorf("creating the client certificate of %s: %w", user, err)
 	}
 	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {

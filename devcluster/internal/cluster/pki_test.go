@@ -62,7 +62,7 @@ const testServer = "https://127.0.0.1:1234"
 func writeTestKubeconfig(t *testing.T, path string) {
 	t.Helper()
 	_, ca := newPKI(t)
-	config, err := kubeconfig(ca, testServer, administrator())
+	config, err := kubeconfig(ca, testServer, adminUser, adminGroup)
 	must(t, err)
 	must(t, writeKubeconfig(path, config))
 }

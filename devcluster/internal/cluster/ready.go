@@ -7,15 +7,17 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	nodeutil "k8s.io/kubernetes/pkg/util/node"
+	"k8s.io/kubernetes/pkg/util/taints"
 )
 
 const (
@@ -29,21 +31,15 @@ const (
 // poll calls check until it returns nil. When ctx is done, it returns the cause and the
 // last error of check.
 func poll(ctx context.Context, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s", startTimeout))
-	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-		case <-ticker.C:
-		}
+	var last error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w (%w)", context.Cause(ctx), last)
 	}
+	return nil
 }
 
 // healthAt returns a check that succeeds when the component at a port answers a request for
@@ -61,18 +57,6 @@ func health(component rest.Interface, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := component.Get().AbsPath(path).DoRaw(ctx)
 		return err
-	}
-}
-
-// all returns a check that succeeds when each of the checks does.
-func all(checks ...func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		for _, check := range checks {
-			if err := check(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
 }
 
@@ -132,10 +116,7 @@ func countReady(nodes []corev1.Node, leases []coordinationv1.Lease, taintsRemove
 }
 
 func isReady(node *corev1.Node, taintsRemoved bool) bool {
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	return ready && !(taintsRemoved && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
-	}))
+	tainted := taints.TaintKeyExists(node.Spec.Taints, corev1.TaintNodeNotReady) ||
+		taints.TaintKeyExists(node.Spec.Taints, corev1.TaintNodeUnreachable)
+	return nodeutil.IsNodeReady(node) && !(taintsRemoved && tainted)
 }

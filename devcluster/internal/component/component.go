@@ -28,36 +28,24 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// Run runs the program with a name, if there is one, and returns its exit code.
+// Run runs the program with a name, if there is one, and returns its exit code, unless the
+// program exits itself.
 func Run(name string, args []string) (code int, found bool) {
-	program := find(name)
-	if program == nil {
+	program, found := map[string]func() int{
+		"etcd":                    etcd,
+		"kube-apiserver":          kubernetes(apiserver.NewAPIServerCommand),
+		"kube-controller-manager": kubernetes(controllermanager.NewControllerManagerCommand),
+		"kube-scheduler":          kubernetes(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+		"kubectl":                 kubectl,
+		"kwok":                    kwok,
+	}[name]
+	if !found {
 		return 0, false
 	}
 	// The programs read their arguments from os.Args, and derive their user agent from
 	// it.
 	os.Args = append([]string{name}, args...)
 	return program(), true
-}
-
-// find returns a program's main function, or nil. The function returns the exit code, or
-// exits.
-func find(name string) func() int {
-	switch name {
-	case "etcd":
-		return etcd
-	case "kube-apiserver":
-		return kubernetes(apiserver.NewAPIServerCommand)
-	case "kube-controller-manager":
-		return kubernetes(controllermanager.NewControllerManagerCommand)
-	case "kube-scheduler":
-		return kubernetes(func() *cobra.Command { return scheduler.NewSchedulerCommand() })
-	case "kubectl":
-		return kubectl
-	case "kwok":
-		return kwok
-	}
-	return nil
 }
 
 func etcd() int {

@@ -85,12 +85,17 @@ func (g *Group) Start(name string, args, env []string, log string) error {
 	if g.stopping {
 		return fmt.Errorf("starting %s: the group is stopping", name)
 	}
-	p, err := begin(name, cmd)
+	p, err := begin(name, cmd, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if !g.stopping {
+			g.failed(&Failure{Err: fmt.Errorf("%s exited unexpectedly (%s)", name, cmd.ProcessState), Log: log})
+		}
+	})
 	if err != nil {
 		return err
 	}
 	g.running[name] = p
-	go g.watch(name, p, log)
 	return nil
 }
 
@@ -108,8 +113,8 @@ func (g *Group) again(args, env []string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// begin starts a process, whose done is closed when it has ended.
-func begin(name string, cmd *exec.Cmd) (*process, error) {
+// begin starts a process. When it has ended, its done is closed, and ended called.
+func begin(name string, cmd *exec.Cmd, ended func()) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
@@ -117,18 +122,9 @@ func begin(name string, cmd *exec.Cmd) (*process, error) {
 	go func() {
 		_ = cmd.Wait() // the state contains what the error says
 		close(p.done)
+		ended()
 	}()
 	return p, nil
-}
-
-// watch reports the end of a process that nobody stops.
-func (g *Group) watch(name string, p *process, log string) {
-	<-p.done
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.stopping {
-		g.failed(&Failure{Err: fmt.Errorf("%s exited unexpectedly (%s)", name, p.cmd.ProcessState), Log: log})
-	}
 }
 
 // Stop stops the processes in waves: with SIGTERM, then with SIGKILL after grace or as
@@ -203,7 +199,7 @@ func (g *Group) RunForeground(ctx, kill context.Context, grace time.Duration, co
 		cmd.SysProcAttr.Foreground = true
 		defer takeTerminalBack()
 	}
-	p, err := begin(command[0], cmd)
+	p, err := begin(command[0], cmd, func() {})
 	if err != nil {
 		return 0, err
 	}
