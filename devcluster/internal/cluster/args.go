@@ -297,11 +297,11 @@ func checkEmulatedVersion(wanted string) error {
 		return nil
 	}
 	if !majorMinor.MatchString(wanted) {
-		return fmt.Errorf("-%s %s: not MAJOR.MINOR, such as 1.35", flagEmulatedVersion, wanted)
+		return fmt.Errorf("-emulated-version %s: not MAJOR.MINOR, such as 1.35", wanted)
 	}
 	if versions := EmulatedVersions(); !slices.Contains(versions, wanted) {
-		return fmt.Errorf("-%s %s: out of range, the components can emulate %s to %s",
-			flagEmulatedVersion, wanted, versions[0], versions[len(versions)-1])
+		return fmt.Errorf("-emulated-version %s: out of range, the components can emulate %s to %s",
+			wanted, versions[0], versions[len(versions)-1])
 	}
 	return nil
 }

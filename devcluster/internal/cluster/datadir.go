@@ -5,6 +5,7 @@
 package cluster
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,15 +35,15 @@ func openDataDir(path string) (*dataDir, error) {
 		err = os.MkdirAll(path, 0o700)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("-%s: %w", flagDataDir, err)
+		return nil, fmt.Errorf("-data-dir: %w", err)
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("-%s: %w", flagDataDir, err)
+		return nil, fmt.Errorf("-data-dir: %w", err)
 	}
 	d := &dataDir{layout: layout(path), fresh: len(entries) == 0}
 	if _, err := os.Stat(d.lockFile()); errors.Is(err, fs.ErrNotExist) && !d.fresh {
-		return nil, fmt.Errorf("-%s %s: the folder is not empty and was not created by devcluster; choose another", flagDataDir, path)
+		return nil, fmt.Errorf("-data-dir %s: the folder is not empty and was not created by devcluster; choose another", path)
 	}
 	if err := d.acquire(); err != nil {
 		return nil, err
@@ -55,13 +56,13 @@ func openDataDir(path string) (*dataDir, error) {
 func (d *dataDir) acquire() error {
 	f, err := os.OpenFile(d.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("-%s: %w", flagDataDir, err)
+		return fmt.Errorf("-data-dir: %w", err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		holder, _ := os.ReadFile(d.lockFile()) // only for the message
 		_ = f.Close()
-		return fmt.Errorf("-%s %s: in use by a running devcluster (process %s)", flagDataDir, d.dir(), strings.TrimSpace(string(holder)))
+		return fmt.Errorf("-data-dir %s: in use by a running devcluster (process %s)", d.dir(), bytes.TrimSpace(holder))
 	}
 	if err == nil {
 		err = f.Truncate(0)

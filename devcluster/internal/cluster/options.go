@@ -11,18 +11,6 @@ import (
 	"strings"
 )
 
-// The names of the flags, for error messages.
-const (
-	flagDataDir         = "data-dir"
-	flagAuditBodies     = "audit-bodies"
-	flagKeep            = "keep"
-	flagKubeconfig      = "kubeconfig"
-	flagNodes           = "nodes"
-	flagWithout         = "without"
-	flagEmulatedVersion = "emulated-version"
-	flagVerbose         = "v"
-)
-
 // maxNodes is the number of nodes that Kubernetes is tested with.
 const maxNodes = 5000
 
@@ -56,19 +44,23 @@ type Options struct {
 
 // AddFlags defines the flags.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
-	fs.StringVar(&o.DataDir, flagDataDir, "", "`folder` for the cluster's data, created if missing (default a new temporary folder)")
-	fs.BoolVar(&o.Keep, flagKeep, false, "keep the data when the cluster stops: a later start with the same -data-dir has the same objects")
-	fs.StringVar(&o.Kubeconfig, flagKubeconfig, "", "`file` to write the administrator's kubeconfig to (default kubeconfig in the data folder)")
+	fs.StringVar(&o.DataDir, "data-dir", "",
+		"`folder` for the cluster's data, created if missing (default a new temporary folder)")
+	fs.BoolVar(&o.Keep, "keep", false,
+		"keep the data when the cluster stops: a later start with the same -data-dir has the same objects")
+	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
+		"`file` to write the administrator's kubeconfig to (default kubeconfig in the data folder)")
 	for _, p := range o.Ports.named() {
 		fs.IntVar(p.port, p.flag, 0, "`port` of "+p.of)
 	}
-	fs.IntVar(&o.Nodes, flagNodes, 1, "`number` of nodes")
-	fs.Func(flagWithout, "comma-separated `components` not to start, of "+strings.Join(optional(), ", "), listInto(&o.Without))
-	fs.Func(flagAuditBodies, "comma-separated `resources`, such as deployments.apps,pods, whose request and response bodies audit.log contains",
-		listInto(&o.AuditBodies))
-	fs.StringVar(&o.EmulatedVersion, flagEmulatedVersion, "", "minor `version` of Kubernetes that the API server, the controller manager and the scheduler emulate, one of "+
+	fs.IntVar(&o.Nodes, "nodes", 1, "`number` of nodes")
+	fs.Func("without", "comma-separated `components` not to start, of "+strings.Join(optional(), ", "), listInto(&o.Without))
+	fs.Func("audit-bodies", "comma-separated `resources`, such as deployments.apps,pods, "+
+		"whose request and response bodies audit.log contains", listInto(&o.AuditBodies))
+	fs.StringVar(&o.EmulatedVersion, "emulated-version", "", "minor `version` of Kubernetes that the API server, "+
+		"the controller manager and the scheduler emulate, one of "+
 		strings.Join(EmulatedVersions(), ", ")+" (default their own, the last)")
-	fs.BoolVar(&o.Verbose, flagVerbose, false, "print the command line of each component")
+	fs.BoolVar(&o.Verbose, "v", false, "print the command line of each component")
 }
 
 // listInto returns a function that parses a comma-separated list into names.
@@ -99,16 +91,17 @@ func (o *Options) Validate() error {
 		taken[*p.port] = p.flag
 	}
 	if o.Nodes < 0 || o.Nodes > maxNodes {
-		return fmt.Errorf("-%s %d: must be from 0 to %d", flagNodes, o.Nodes, maxNodes)
+		return fmt.Errorf("-nodes %d: must be from 0 to %d", o.Nodes, maxNodes)
 	}
 	for _, name := range o.Without {
 		if !slices.Contains(optional(), name) {
-			return fmt.Errorf("-%s %s: unknown component, or one that is always needed; choose from %s", flagWithout, name, strings.Join(optional(), ", "))
+			return fmt.Errorf("-without %s: unknown component, or one that is always needed; choose from %s",
+				name, strings.Join(optional(), ", "))
 		}
 	}
 	for _, name := range o.AuditBodies {
 		if strings.ContainsAny(name, "/ ") {
-			return fmt.Errorf("-%s %s: must be RESOURCE or RESOURCE.GROUP; subresources are included", flagAuditBodies, name)
+			return fmt.Errorf("-audit-bodies %s: must be RESOURCE or RESOURCE.GROUP; subresources are included", name)
 		}
 	}
 	return checkEmulatedVersion(o.EmulatedVersion)

@@ -189,7 +189,8 @@ func TestForegroundCommand(t *testing.T) {
 	}
 }
 
-func TestForegroundCommandIsStopped(t *testing.T) {
+// The command is stopped when it is ready. What it leaves in its process group is killed.
+func TestNothingIsLeftOfTheForegroundCommand(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
 		grace  time.Duration
@@ -197,6 +198,7 @@ func TestForegroundCommandIsStopped(t *testing.T) {
 	}{
 		"it exits after SIGTERM": {`trap 'exit 5' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, waitLimit, 5},
 		"it ignores SIGTERM":     {`trap '' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, 50 * time.Millisecond, 128 + 9},
+		"its background process": {`trap '' TERM; sleep 1000 & echo "ready $!" > "$LOG"`, waitLimit, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group, ctx := newGroup(t)
@@ -217,18 +219,6 @@ func TestForegroundCommandIsStopped(t *testing.T) {
 			eventually(t, "the command has ended", func() bool { return !alive(pid) })
 		})
 	}
-}
-
-func TestLeftoversOfTheForegroundCommandAreKilled(t *testing.T) {
-	group, ctx := newGroup(t)
-	defer group.Stop(t.Context(), time.Second)
-	log := filepath.Join(t.TempDir(), "log")
-	script := `sleep 1000 & echo "ready $!" > "$LOG"`
-	if _, err := group.RunForeground(ctx, ctx, time.Second, []string{"sh", "-c", script}, []string{"LOG=" + log}); err != nil {
-		t.Fatal(err)
-	}
-	pid := awaitReady(t, log)
-	eventually(t, "the command's background process has ended", func() bool { return !alive(pid) })
 }
 
 func TestNothingOutlivesTheSupervisor(t *testing.T) {
