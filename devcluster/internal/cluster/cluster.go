@@ -166,7 +166,8 @@ func (c *Cluster) startLeader(
 	if err != nil {
 		return err
 	}
-	return c.await(ctx, component, append([]func(context.Context) error{healthy, leads(c.client, component)}, further...)...)
+	checks := append([]func(context.Context) error{healthy, leads(c.client, component)}, further...)
+	return c.await(ctx, component, checks...)
 }
 
 func (c *Cluster) startNodes(ctx context.Context) error {

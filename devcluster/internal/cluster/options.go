@@ -54,7 +54,8 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 		fs.IntVar(p.port, p.flag, 0, "`port` of "+p.of)
 	}
 	fs.IntVar(&o.Nodes, "nodes", 1, "`number` of nodes")
-	fs.Func("without", "comma-separated `components` not to start, of "+strings.Join(optional(), ", "), listInto(&o.Without))
+	fs.Func("without", "comma-separated `components` not to start, of "+strings.Join(optional(), ", "),
+		listInto(&o.Without))
 	fs.Func("audit-bodies", "comma-separated `resources`, such as deployments.apps,pods, "+
 		"whose request and response bodies audit.log contains", listInto(&o.AuditBodies))
 	fs.StringVar(&o.EmulatedVersion, "emulated-version", "", "minor `version` of Kubernetes that the API server, "+

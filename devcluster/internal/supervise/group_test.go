@@ -191,13 +191,14 @@ func TestForegroundCommand(t *testing.T) {
 
 // The command is stopped when it is ready. What it leaves in its process group is killed.
 func TestNothingIsLeftOfTheForegroundCommand(t *testing.T) {
+	const endless = `; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`
 	for name, test := range map[string]struct {
 		script string
 		grace  time.Duration
 		want   int
 	}{
-		"it exits after SIGTERM": {`trap 'exit 5' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, waitLimit, 5},
-		"it ignores SIGTERM":     {`trap '' TERM; echo "ready $$" > "$LOG"; while :; do sleep 0.01; done`, 50 * time.Millisecond, 128 + 9},
+		"it exits after SIGTERM": {`trap 'exit 5' TERM` + endless, waitLimit, 5},
+		"it ignores SIGTERM":     {`trap '' TERM` + endless, 50 * time.Millisecond, 128 + 9},
 		"its background process": {`trap '' TERM; sleep 1000 & echo "ready $!" > "$LOG"`, waitLimit, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +212,8 @@ func TestNothingIsLeftOfTheForegroundCommand(t *testing.T) {
 				defer cancel()
 				pids <- awaitReady(t, log)
 			}()
-			code, err := group.RunForeground(ctx, t.Context(), test.grace, []string{"sh", "-c", test.script}, []string{"LOG=" + log})
+			command, env := []string{"sh", "-c", test.script}, []string{"LOG=" + log}
+			code, err := group.RunForeground(ctx, t.Context(), test.grace, command, env)
 			if err != nil || code != test.want {
 				t.Errorf("exit code %d, %v; want %d", code, err, test.want)
 			}

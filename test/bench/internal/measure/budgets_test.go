@@ -95,11 +95,11 @@ func (b *budgets) newFoos(t *testing.T) {
 // awaitQuiet waits until the writes end.
 func (b *budgets) awaitQuiet(t *testing.T) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Second, time.Minute, false, func(context.Context) (bool, error) {
+	isQuiet := func(context.Context) (bool, error) {
 		writes, err := b.made.next()
 		return len(writes) == 0, err
-	})
-	if err != nil {
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Second, time.Minute, false, isQuiet); err != nil {
 		t.Fatalf("waiting until the writes end: %v; %d writes for %d Foos so far", err, len(b.made.writes), budgetFoos)
 	}
 }

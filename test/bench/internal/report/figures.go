@@ -43,12 +43,11 @@ func (s spread) String() string {
 // figure is one of the figures of a run.
 type figure func(results.Run) float64
 
-func perSecondEvents(r results.Run) float64 { return r.PerSecondEvents() }
-func halfSeconds(r results.Run) float64     { return r.HalfSeconds }
-func cpuSettled(r results.Run) float64      { return r.CPUSettled / float64(r.Foos) }
-func settledSeconds(r results.Run) float64  { return r.SettledSeconds }
-func peakMiB(r results.Run) float64         { return r.PeakMiB }
-func writes(r results.Run) float64          { return r.Calls.Writes() / float64(r.Foos) }
+func halfSeconds(r results.Run) float64    { return r.HalfSeconds }
+func cpuSettled(r results.Run) float64     { return r.CPUSettled / float64(r.Foos) }
+func settledSeconds(r results.Run) float64 { return r.SettledSeconds }
+func peakMiB(r results.Run) float64        { return r.PeakMiB }
+func writes(r results.Run) float64         { return r.Calls.Writes() / float64(r.Foos) }
 
 func spreadOf(runs []results.Run, of figure) spread {
 	var values []float64
@@ -84,8 +83,9 @@ func rows(of results.Table) (all []row) {
 		late, foos := settled(runs), float64(runs[0].Foos)
 		r := row{
 			Name: name, Foos: runs[0].Foos, settled: late,
-			PerSecond: spreadOf(runs, results.Run.PerSecond), PerSecondEvents: spreadOf(withEvents, perSecondEvents),
-			CPUConverged: spreadOf(runs, func(r results.Run) float64 { return r.CPUConverged / foos }), Peak: spreadOf(runs, peakMiB),
+			PerSecond:       spreadOf(runs, results.Run.PerSecond),
+			PerSecondEvents: spreadOf(withEvents, results.Run.PerSecondEvents),
+			CPUConverged:    spreadOf(runs, func(r results.Run) float64 { return r.CPUConverged / foos }), Peak: spreadOf(runs, peakMiB),
 			Writes: spreadOf(late, writes), Refused: spreadOf(late, func(r results.Run) float64 { return float64(r.Refused) / foos }),
 			FirstSeconds: spreadOf(runs, func(r results.Run) float64 { return r.FirstSeconds }),
 			HalfSeconds:  spreadOf(runs, halfSeconds),

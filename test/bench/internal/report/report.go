@@ -120,7 +120,7 @@ func targets(r *results.Results) []target {
 	list := []target{
 		throughput("bare loop with the same writes and watches", 0.95, bareSame),
 		{"throughput including events / bare loop with the same writes and watches", "≥", 0.95,
-			ratios(isolated[ours], isolated[bareSame], perSecondEvents)},
+			ratios(isolated[ours], isolated[bareSame], results.Run.PerSecondEvents)},
 		throughput("bare loop, no watch, no event", 0.80, "bare"),
 		throughput("upstream without limiter", 1.15, unlimited),
 		throughput("controller-runtime", 1.65, onRuntime),
