@@ -98,7 +98,7 @@ func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) (er
 		if err != nil && ctx.Err() == nil && s.HasEnded() {
 			err = errors.Join(err, errors.New("the cluster ended by itself: see the logs of devcluster"))
 		}
-		_ = s.Cluster.Stop() // that it ended by itself has been reported
+		_ = s.Stop() // that it ended by itself has been reported
 	}()
 	if err := s.prepare(ctx); err != nil {
 		return fmt.Errorf("preparing a cluster: %w", err)
