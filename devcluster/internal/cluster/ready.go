@@ -118,5 +118,5 @@ func countReady(nodes []corev1.Node, leases []coordinationv1.Lease, taintsRemove
 func isReady(node *corev1.Node, taintsRemoved bool) bool {
 	tainted := taints.TaintKeyExists(node.Spec.Taints, corev1.TaintNodeNotReady) ||
 		taints.TaintKeyExists(node.Spec.Taints, corev1.TaintNodeUnreachable)
-	return nodeutil.IsNodeReady(node) && !(taintsRemoved && tainted)
+	return nodeutil.IsNodeReady(node) && (!taintsRemoved || !tainted)
 }
