@@ -41,6 +41,9 @@ var (
 func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 	t.Helper()
 	worlds := chosen(owner)
+	if len(worlds) == 0 {
+		t.Fatalf("-explore=%s is no size, and in no name of a world in test/simulation/explore/worlds.go", *size)
+	}
 	if *drawTo != "" {
 		writeGraph(t, worlds, create)
 		return
