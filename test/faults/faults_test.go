@@ -30,8 +30,11 @@ type scenario struct {
 	// quick is how many of the cases FAULTS=quick runs.
 	quick int
 	cases []trialCase
-	// workload is what the row runs without a fault, or nil if it has one.
-	workload *workload
+	// exempt is true if the controllers have the account to which the admission policy does not
+	// apply. Where the policy would be a second line of defence, these rows test the first.
+	exempt bool
+	// isWorkload is true for a workload without a fault.
+	isWorkload bool
 	// breaksPlane is true if the row needs a control plane of its own.
 	breaksPlane bool
 	// oursOnly says why the row can be run with our controller only. It is empty if the
@@ -77,18 +80,7 @@ func TestWorkloads(t *testing.T) {
 	for _, s := range run.subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Run("no fault", func(t *testing.T) {
-				for _, sc := range run.rows {
-					if sc.workload != nil {
-						t.Run(sc.workload.name, func(t *testing.T) {
-							s.setWrites(sc.workload.name, 0)
-							sc.skipFor(t, s)
-							t.Parallel()
-							sc.tryCase(t, newTrial(t, run.cluster, s), func(tr *trial) {
-								s.setWrites(sc.workload.name, sc.workload.run(tr))
-							})
-						})
-					}
-				}
+				tryAll(t, s, func(sc *scenario) bool { return sc.isWorkload })
 			})
 			tryAll(t, s, (*scenario).needsWorkload)
 		})
@@ -100,7 +92,7 @@ func TestFaults(t *testing.T) {
 	besideOthers(t)
 	for _, s := range run.subjects {
 		t.Run(s.name, func(t *testing.T) {
-			tryAll(t, s, func(sc *scenario) bool { return !sc.breaksPlane && !sc.needsWorkload() })
+			tryAll(t, s, func(sc *scenario) bool { return !sc.breaksPlane && !sc.isWorkload && !sc.needsWorkload() })
 		})
 	}
 }
@@ -113,7 +105,7 @@ func (sc *scenario) needsWorkload() bool {
 func tryAll(t *testing.T, s *subject, meant func(*scenario) bool) {
 	t.Helper()
 	for _, sc := range run.rows {
-		if sc.workload == nil && meant(sc) {
+		if meant(sc) {
 			t.Run(sc.row, func(t *testing.T) {
 				t.Parallel()
 				sc.try(t, s)
@@ -139,7 +131,7 @@ func TestControlPlane(t *testing.T) {
 						if err := p.awaitReady(t.Context()); err != nil {
 							t.Fatal(err) // left behind by the row before
 						}
-						tr := newTrial(t, p.testCluster, s)
+						tr := sc.newTrial(t, p.testCluster, s)
 						tr.plane = p
 						sc.tryCase(t, tr, c.run)
 					})
@@ -156,7 +148,7 @@ func (sc *scenario) skipFor(t *testing.T, s *subject) {
 		sc.noteSkipped(s, sc.oursOnly)
 		t.Skip(sc.oursOnly)
 	}
-	if !run.all && sc.quick == 0 && sc.workload == nil {
+	if !run.all && sc.quick == 0 {
 		t.Skip("only with FAULTS=all")
 	}
 }
@@ -180,7 +172,7 @@ func (sc *scenario) try(t *testing.T, s *subject) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			sc.tryCase(t, newTrial(t, run.cluster, s), c.run)
+			sc.tryCase(t, sc.newTrial(t, run.cluster, s), c.run)
 		})
 	}
 }
@@ -204,12 +196,11 @@ func (sc *scenario) tryCase(t *testing.T, tr *trial, acts func(*trial)) {
 		sc.row, sc.title, err, run.seed, t.Name(), tr.diagnostics())
 }
 
-// result is what a row has found about a subject.
+// result is what a row has found about a subject, or all rows have.
 type result struct {
-	tried   int
-	Failed  int
-	Reason  string // of the first failure
-	skipped string // why it was not run, if it was not
+	Tried, Failed int
+	Reason        string // of the first failure
+	skipped       string // why it was not run, if it was not
 }
 
 // note records the result of a trial.
@@ -217,7 +208,7 @@ func (sc *scenario) note(s *subject, err error) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
 	found := sc.results[s]
-	found.tried++
+	found.Tried++
 	if err != nil {
 		found.Failed++
 		line, _, _ := strings.Cut(err.Error(), "\n")
@@ -245,20 +236,14 @@ type page struct {
 	Upstream, Kubernetes string
 	Total                int
 	Seed                 uint64
-	Ours, Theirs         tally
+	Ours, Theirs         result // Tried and Failed count rows
 	Rows                 []pageRow
 }
 
-// tally counts a subject's rows.
-type tally struct{ Tried, Failed int }
-
-func (t *tally) add(r result) {
-	if r.tried > 0 {
-		t.Tried++
-	}
-	if r.Failed > 0 {
-		t.Failed++
-	}
+// add counts a row.
+func (r *result) add(row result) {
+	r.Tried += min(row.Tried, 1)
+	r.Failed += min(row.Failed, 1)
 }
 
 type pageRow struct {
@@ -274,7 +259,7 @@ func newPage() page {
 			continue // excluded by -run
 		}
 		mine, theirs := sc.results[run.ours], sc.results[run.upstream]
-		shown.Total += mine.tried
+		shown.Total += mine.Tried
 		shown.Ours.add(mine)
 		shown.Theirs.add(theirs)
 		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, sc.why, mine, theirs})
@@ -305,12 +290,12 @@ func (r result) String() string {
 	switch {
 	case r.skipped != "":
 		return "– (" + r.skipped + ")"
-	case r.tried == 0:
+	case r.Tried == 0:
 		return "not run"
 	case r.Failed > 0:
-		return fmt.Sprintf("**fails** %d of %d", r.Failed, r.tried)
+		return fmt.Sprintf("**fails** %d of %d", r.Failed, r.Tried)
 	}
-	return fmt.Sprintf("passes (%d)", r.tried)
+	return fmt.Sprintf("passes (%d)", r.Tried)
 }
 
 // defectTimeout bounds each wait for a state that the defect may keep from ever coming.
@@ -347,9 +332,10 @@ func TestTheHarnessCanFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tr := newTrial(t, run.cluster, broken)
+			sc, acts := caseNamed(t, defect.row, defect.name)
+			tr := sc.newTrial(t, run.cluster, broken)
 			tr.timeout = defectTimeout
-			err = tr.run(caseNamed(t, defect.row, defect.name))
+			err = tr.run(acts)
 			if err == nil {
 				t.Fatalf("Row %s passes in spite of the defect", defect.row)
 			}
@@ -361,19 +347,16 @@ func TestTheHarnessCanFail(t *testing.T) {
 	}
 }
 
-// caseNamed returns a case of a row, or the workload of a row without a fault.
-func caseNamed(t *testing.T, row, name string) func(*trial) {
+// caseNamed returns a case of a row.
+func caseNamed(t *testing.T, row, name string) (*scenario, func(*trial)) {
 	t.Helper()
 	for _, sc := range run.rows {
-		if sc.workload != nil && sc.row == row && sc.workload.name == name {
-			return func(tr *trial) { sc.workload.run(tr) }
-		}
 		for _, c := range sc.cases {
 			if sc.row == row && c.name == name {
-				return c.run
+				return sc, c.run
 			}
 		}
 	}
 	t.Fatalf("there is no case %q of row %s", name, row)
-	return nil
+	return nil, nil
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -193,6 +194,16 @@ func (c *testCluster) connect() error {
 	c.kube, kubeErr = kubernetes.NewForConfig(config)
 	c.foos, foosErr = clientset.NewForConfig(config)
 	return errors.Join(kubeErr, foosErr)
+}
+
+func (c *testCluster) createNamespace(ctx context.Context) (name string, err error) {
+	created, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("creating a namespace: %w", err)
+	}
+	return created.Name, nil
 }
 
 func (c *testCluster) kubectl(ctx context.Context, args ...string) error {

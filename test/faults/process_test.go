@@ -38,14 +38,12 @@ type program struct {
 	ended   bool // for good
 }
 
-var errEnded = errors.New("the trial is over")
-
 // start starts the program, unless the trial is over.
 func (p *program) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		return errEnded
+		return nil
 	}
 	command := p.command()
 	command.Stdout, command.Stderr = &p.log, &p.log
@@ -79,7 +77,7 @@ func (p *program) kill() {
 // crash kills the program and starts it again.
 func (p *program) crash() {
 	p.kill()
-	_ = p.start() // refused only at the end of the trial
+	_ = p.start() // the trial fails if it does not run
 }
 
 // close kills the program for good.
@@ -171,19 +169,15 @@ type controlPlane struct {
 	*testCluster
 	data       string
 	components map[string]*program
-	// lifeline ends the components when this process ends, in whatever way.
-	lifelineRead, lifelineWrite *os.File
 }
 
 // newControlPlane starts a control plane for one test.
 func newControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
 	p := &controlPlane{data: filepath.Join(t.TempDir(), "data"), components: map[string]*program{}}
-	var err error
-	if p.lifelineRead, p.lifelineWrite, err = os.Pipe(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.close)
+	components := allComponents()
+	slices.Reverse(components)
+	t.Cleanup(func() { p.kill(components...) })
 	if err := p.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +223,8 @@ func (p *controlPlane) parse(output string) error {
 		}
 		p.components[name] = &program{command: func() *exec.Cmd {
 			command := exec.Command(os.Getenv("DEVCLUSTER_BIN"), append([]string{name}, arguments[name]...)...)
-			command.ExtraFiles = []*os.File{p.lifelineRead} // descriptor 3
-			command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=3", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
+			_, _ = command.StdinPipe() // ends with this process, in whatever way, and the component then
+			command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=0", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
 				"KWOK_WORKDIR="+filepath.Join(p.data, "config"))
 			return command
 		}}
@@ -293,12 +287,4 @@ func (tr *trial) restart(meanwhile func(), names ...string) {
 		meanwhile()
 		tr.must(tr.plane.start(tr.ctx, names...))
 	})
-}
-
-func (p *controlPlane) close() {
-	components := allComponents()
-	slices.Reverse(components)
-	p.kill(components...)
-	_ = p.lifelineRead.Close()
-	_ = p.lifelineWrite.Close()
 }

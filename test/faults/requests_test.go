@@ -136,6 +136,11 @@ func (tr *trial) holdNext(r *replica, is selector, then proxy.Fault, act func())
 	return sync.OnceFunc(func() { close(release) })
 }
 
+// holdScale is holdNext for the update that makes a Foo's Deployment larger.
+func (tr *trial) holdScale(r *replica, then proxy.Fault) (open func()) {
+	return tr.holdNext(r, isUpdate, then, func() { tr.scaleFoo("a", 3) })
+}
+
 // mustNotWrite fails if a controller writes a Foo or a Deployment, or tries to, within a
 // time.
 func (tr *trial) mustNotWrite(howLong time.Duration) {

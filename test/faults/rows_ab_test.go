@@ -28,68 +28,61 @@ var rowsA = []scenario{
 		}})},
 	{row: "A4", title: "SIGTERM while a write is under way: the write is finished, unless a second signal follows",
 		quick: 2, cases: []trialCase{
-			{name: "a create under way", run: stopped(syscall.SIGTERM, false)},
-			{name: "a second signal", run: stopped(syscall.SIGINT, true)},
+			{name: "a create under way", run: func(tr *trial) { tr.stopped(syscall.SIGTERM, false) }},
+			{name: "a second signal", run: func(tr *trial) { tr.stopped(syscall.SIGINT, true) }},
 		},
 		why: "Run returns without waiting for its workers, and the process exits while the request is under way"},
 	{row: "A5", title: "the caches fill late after a start, and the controller is killed meanwhile: nothing is written before they are full",
 		quick: 2, cases: []trialCase{
-			{name: "the foos are late", run: lateCache("foos")},
-			{name: "the deployments are late", run: lateCache("deployments")},
+			{name: "the foos are late", run: func(tr *trial) { tr.lateCache("foos") }},
+			{name: "the deployments are late", run: func(tr *trial) { tr.lateCache("deployments") }},
 		}},
-	{row: "A6", title: "the process is frozen while objects change", quick: 1, cases: one("for a while", frozen)},
+	{row: "A6", title: "the process is frozen while objects change", quick: 1, cases: one("for a while", func(tr *trial) {
+		r := tr.start()
+		tr.createFoo("a", "one", 1)
+		tr.settledFoo("b", "b", 1)
+		r.signal(syscall.SIGSTOP)
+		tr.scaleFoo("a", 3)
+		tr.deleteDeployment("b")
+		tr.createFoo("c", "c", 2)
+		tr.pause(quiet)
+		r.signal(syscall.SIGCONT)
+	})},
 }
 
 // A4.
-func stopped(signal syscall.Signal, again bool) func(*trial) {
-	return func(tr *trial) {
-		r := tr.start()
-		open := tr.holdNext(r, isCreate, proxy.Forward, func() { tr.createFoo("a", "a", 1) })
-		defer open()
+func (tr *trial) stopped(signal syscall.Signal, again bool) {
+	r := tr.start()
+	open := tr.holdNext(r, isCreate, proxy.Forward, func() { tr.createFoo("a", "a", 1) })
+	defer open()
+	r.signal(signal)
+	tr.pause(quiet / 3)
+	if again {
 		r.signal(signal)
-		tr.pause(quiet / 3)
-		if again {
-			r.signal(signal)
-			tr.mustExit(r, "after the second signal", 1)
-		} else {
-			open()
-			tr.mustExit(r, "after SIGTERM", 0)
-			if len(r.made(isCreate, succeeded)) == 0 {
-				tr.failf("after SIGTERM it dropped the write that was under way")
-			}
+		tr.mustExit(r, "after the second signal", 1)
+	} else {
+		open()
+		tr.mustExit(r, "after SIGTERM", 0)
+		if len(r.made(isCreate, succeeded)) == 0 {
+			tr.failf("after SIGTERM it dropped the write that was under way")
 		}
-		tr.must(r.start())
 	}
+	tr.must(r.start())
 }
 
 // A5: the events of one resource are held while the controller starts twice.
-func lateCache(resource string) func(*trial) {
-	return func(tr *trial) {
-		r := tr.startWithFoo("a", 1)
-		r.kill()
-		tr.scaleFoo("a", 2)
-		tr.createFoo("b", "b", 1)
-		release := r.proxy.HoldEvents(resource)
-		defer release()
-		for range 2 {
-			r.crash()
-			tr.mustNotWrite(quiet)
-		}
-		release()
+func (tr *trial) lateCache(resource string) {
+	r := tr.startWithFoo("a", 1)
+	r.kill()
+	tr.scaleFoo("a", 2)
+	tr.createFoo("b", "b", 1)
+	release := r.proxy.HoldEvents(resource)
+	defer release()
+	for range 2 {
+		r.crash()
+		tr.mustNotWrite(quiet)
 	}
-}
-
-// A6.
-func frozen(tr *trial) {
-	r := tr.start()
-	tr.createFoo("a", "one", 1)
-	tr.settledFoo("b", "b", 1)
-	r.signal(syscall.SIGSTOP)
-	tr.scaleFoo("a", 3)
-	tr.deleteDeployment("b")
-	tr.createFoo("c", "c", 2)
-	tr.pause(quiet)
-	r.signal(syscall.SIGCONT)
+	release()
 }
 
 var rowsB = []scenario{
@@ -129,7 +122,9 @@ var rowsB = []scenario{
 		why: "it sends an Update without a resourceVersion and does not read the Foo again: the last writer wins, however stale its cache"},
 	{row: "B3", title: "the Deployment of a deleted Foo of the same name has not been garbage collected yet",
 		// The API server does not serve this version, so the garbage collector ignores the owner.
-		quick: 1, cases: one("of the same name", foreignOwner("samplecontroller.k8s.io/v1beta1"))},
+		quick: 1, exempt: true, cases: one("of the same name", func(tr *trial) {
+			tr.foreignOwner("samplecontroller.k8s.io/v1beta1")
+		})},
 	{row: "B4", title: "a Foo is deleted and created again while no garbage collector runs",
 		breaksPlane: true, cases: one("controller manager killed", func(tr *trial) {
 			// Without a made-up owner: nothing deletes what a deleted Foo leaves behind.
@@ -148,8 +143,10 @@ var rowsB = []scenario{
 		})},
 	{row: "B5", title: "restart with a stale API server: nothing is updated or deleted because of what it says",
 		quick: 2, why: "as B2", cases: []trialCase{
-			{name: "scaled since", run: staleServer(func(tr *trial) { tr.scaleFoo("a", 3) })},
-			{name: "renamed since", run: staleServer(func(tr *trial) { tr.renameDeployment("a", "two") }), needs: "rename"},
+			{name: "scaled since", run: func(tr *trial) { tr.staleServer(func() { tr.scaleFoo("a", 3) }) }},
+			{name: "renamed since", needs: "rename", run: func(tr *trial) {
+				tr.staleServer(func() { tr.renameDeployment("a", "two") })
+			}},
 		}},
 	{row: "B6", title: "a DELETED event is lost, and a relist follows",
 		quick: 1, cases: one("the Deployment's", func(tr *trial) {
@@ -166,12 +163,19 @@ var rowsB = []scenario{
 			r.proxy.Use(first(1, attempted("deployments", "watch")), proxy.Refuse(http.StatusGone))
 			r.proxy.EndWatches("deployments")
 		})},
-	{row: "B7", title: "each watch ends with 410 Gone", quick: 2, cases: eachWorkload(expiredWatches)},
+	{row: "B7", title: "each watch ends with 410 Gone", quick: 2, cases: eachWorkload(func(tr *trial, w *workload) {
+		// The watches end, objects change, and new watches from the old resourceVersion are refused.
+		r := w.prepare(tr)
+		continued := func(call *proxy.Call) bool { return call.IsWatch() && !call.SendsInitial }
+		defer r.proxy.Use(continued, proxy.Refuse(http.StatusGone))()
+		r.proxy.EndWatches("")
+		w.act(tr)
+	})},
 	{row: "B8", title: "a connection and its watches go dead without notice",
 		quick: 1, cases: one("silent", func(tr *trial) {
 			// Nothing sent over the open connections arrives any more.
 			tr.timeout, tr.http2 = 2*waitTimeout, true
-			r := tr.prepare(tr.ownAccount())
+			r := tr.prepare()
 			// By default, client-go pings a connection that is silent for 30 s, and closes it after 15 s more.
 			r.env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"}
 			tr.must(r.start())
@@ -195,64 +199,49 @@ var rowsB = []scenario{
 
 // B3 and C13: the Deployment has a Foo of the same name as its owner, but of another UID and
 // another version or group.
-func foreignOwner(apiVersion string) func(*trial) {
-	return func(tr *trial) {
-		tr.startExempt()
-		tr.protect(tr.createDeployment("a", ownedBy("a", foreignUID, apiVersion, "Foo")))
-		tr.createFoo("a", "a", 3)
-	}
+func (tr *trial) foreignOwner(apiVersion string) {
+	tr.start()
+	tr.protect(tr.createDeployment("a", ownedBy("a", foreignUID, apiVersion, "Foo")))
+	tr.createFoo("a", "a", 3)
 }
 
 // B5: the controller restarts, and a stale API server sends it the Foos as they were.
-func staleServer(change func(*trial)) func(*trial) {
-	return func(tr *trial) {
-		r := tr.prepare(tr.ownAccount())
-		sent := make(chan []byte, 1000)
-		r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte {
-			if e.Resource == "foos" {
-				sent <- e.Raw
-			}
-			return e.Times(1)
-		})
-		tr.must(r.start())
-		tr.settledFoo("a", "one", 1)
-		var old [][]byte
-		for len(sent) > 0 {
-			old = append(old, <-sent)
+func (tr *trial) staleServer(change func()) {
+	r := tr.prepare()
+	sent := make(chan []byte, 1000)
+	r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte {
+		if e.Resource == "foos" {
+			sent <- e.Raw
 		}
-		change(tr)
-		tr.settled()
-		before := len(r.proxy.Calls())
-		r.kill()
-		r.proxy.EditEvents(func(ctx context.Context, e proxy.Event) [][]byte {
-			if e.Resource != "foos" {
-				return e.Times(1)
-			}
-			replayed := old
-			if old = nil; replayed == nil {
-				<-ctx.Done()
-			}
-			return replayed
-		})
-		tr.must(r.start())
-		tr.pause(2 * quiet)
-		for _, call := range r.proxy.Calls()[before:] {
-			if call.Succeeded() && (isUpdate(call) || call.Method == http.MethodDelete) {
-				tr.failf("it acted on an older Foo: %s", call.Short())
-			}
-		}
-		r.proxy.EditEvents(nil)
-		r.proxy.EndWatches("foos")
+		return e.Times(1)
+	})
+	tr.must(r.start())
+	tr.settledFoo("a", "one", 1)
+	var old [][]byte
+	for len(sent) > 0 {
+		old = append(old, <-sent)
 	}
-}
-
-// B7: the watch ends, objects change, and a new watch from the old resourceVersion is
-// refused.
-func expiredWatches(tr *trial, w *workload) {
-	r := w.prepare(tr)
-	continued := func(call *proxy.Call) bool { return call.IsWatch() && !call.SendsInitial }
-	end := r.proxy.Use(continued, proxy.Refuse(http.StatusGone))
-	defer end()
-	r.proxy.EndWatches("")
-	w.act(tr)
+	change()
+	tr.settled()
+	before := len(r.proxy.Calls())
+	r.kill()
+	r.proxy.EditEvents(func(ctx context.Context, e proxy.Event) [][]byte {
+		if e.Resource != "foos" {
+			return e.Times(1)
+		}
+		replayed := old
+		if old = nil; replayed == nil {
+			<-ctx.Done()
+		}
+		return replayed
+	})
+	tr.must(r.start())
+	tr.pause(2 * quiet)
+	for _, call := range r.proxy.Calls()[before:] {
+		if call.Succeeded() && (isUpdate(call) || call.Method == http.MethodDelete) {
+			tr.failf("it acted on an older Foo: %s", call.Short())
+		}
+	}
+	r.proxy.EditEvents(nil)
+	r.proxy.EndWatches("foos")
 }

@@ -39,17 +39,24 @@ var rowsC = []scenario{
 		}), why: "the Foo's deletionTimestamp is not checked"},
 	{row: "C4", title: "orphan deletion of a Foo: the Deployment stays, and is not adopted (C5)",
 		quick: 2, cases: []trialCase{
-			{name: "stays", run: orphanDeletion(func(*trial) {})},
-			{name: "and a Foo of the same name", run: orphanDeletion(func(tr *trial) { tr.createFoo("a", "a", 2) })},
+			{name: "stays", run: func(tr *trial) {
+				tr.startWithFoo("a", 1)
+				tr.orphan()
+			}},
+			{name: "and a Foo of the same name", run: func(tr *trial) {
+				tr.startWithFoo("a", 1)
+				tr.orphan()
+				tr.createFoo("a", "a", 2)
+			}},
 		}},
-	{row: "C6", title: "a user removes the owner reference", quick: 1, cases: one("by a user", func(tr *trial) {
+	{row: "C6", title: "a user removes the owner reference", quick: 1, exempt: true, cases: one("by a user", func(tr *trial) {
 		// The Deployment is an orphan then, and the controller does not write to it.
-		tr.startExemptWithFoo("a", 1)
+		tr.startWithFoo("a", 1)
 		takeAway(tr)
 		tr.scaleFoo("a", 2)
 	})},
-	{row: "C7", title: "two Foos ask for one Deployment", quick: 1, cases: one("two Foos", func(tr *trial) {
-		tr.startExempt()
+	{row: "C7", title: "two Foos ask for one Deployment", quick: 1, exempt: true, cases: one("two Foos", func(tr *trial) {
+		tr.start()
 		tr.settledFoo("first", "shared", 1)
 		tr.createFoo("second", "shared", 3)
 	})},
@@ -131,13 +138,15 @@ var rowsC = []scenario{
 			}
 		})},
 	{row: "C13", title: "the owner is a Foo of another API group",
-		quick: 1, cases: one("of the same name", foreignOwner("faults.example.com/v1alpha1"))},
+		quick: 1, exempt: true, cases: one("of the same name", func(tr *trial) {
+			tr.foreignOwner("faults.example.com/v1alpha1")
+		})},
 	{row: "C14", title: "what other writers put on the Deployment stays",
-		quick: 1, cases: one("an annotation and a sidecar", func(tr *trial) {
+		quick: 1, exempt: true, cases: one("an annotation and a sidecar", func(tr *trial) {
 			// An annotation and a container that others added survive an update.
 			const withSidecar = `{"spec":{"template":{"spec":{"containers":[
 		{"name":"nginx","image":"nginx:latest"},{"name":"sidecar","image":"busybox"}]}}}}`
-			tr.startExemptWithFoo("a", 1)
+			tr.startWithFoo("a", 1)
 			tr.annotate("a", "mine")
 			tr.patchDeployment("a", withSidecar)
 			tr.protectThat("a", func(d *appsv1.Deployment) error {
@@ -206,15 +215,6 @@ var rowsC = []scenario{
 				tr.mustServe()
 			}, needs: "rename"},
 		}},
-}
-
-// C4, and C5 if a new Foo of the same name is created afterwards.
-func orphanDeletion(afterwards func(*trial)) func(*trial) {
-	return func(tr *trial) {
-		tr.startWithFoo("a", 1)
-		tr.orphan()
-		afterwards(tr)
-	}
 }
 
 // orphan deletes Foo a with orphan propagation, and protects its Deployment.

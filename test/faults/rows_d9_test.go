@@ -24,10 +24,10 @@ import (
 )
 
 var rowsD9 = []scenario{
-	{row: "D9", title: "the token is rotated", cases: one("in a file", func(tr *trial) {
+	{row: "D9", title: "the token is rotated", exempt: true, cases: one("in a file", func(tr *trial) {
 		// The token in a file is replaced, and the old one becomes invalid.
 		tr.timeout = 2 * waitTimeout // client-go reads the file once a minute
-		r := tr.prepare(tr.cluster.exempt)
+		r := tr.prepare()
 		file := filepath.Join(tr.folder, "token")
 		var valid atomic.Value
 		rotate := func(token string) {
@@ -56,13 +56,14 @@ var rowsD9 = []scenario{
 	})},
 	{row: "D12", title: "an admission policy refuses a Deployment with a long message, and is deleted",
 		quick: 1, cases: []trialCase{
-			{name: "a create", run: refusedByPolicy(creates)}, {name: "an update", run: refusedByPolicy(updates)},
+			{name: "a create", run: func(tr *trial) { tr.refuseByPolicy(creates) }},
+			{name: "an update", run: func(tr *trial) { tr.refuseByPolicy(updates) }},
 		}},
 	{row: "D14", title: "other writers have filled a Foo and its Deployment with annotations",
-		quick: 1, cases: one("of annotations", func(tr *trial) {
+		quick: 1, exempt: true, cases: one("of annotations", func(tr *trial) {
 			tr.createFoo("a", "a", 1)
 			tr.patchFoo("a", annotating(bigAnnotations(maxAnnotations)))
-			tr.startExempt()
+			tr.start()
 			tr.settled()
 			// The Deployment controller copies the annotations to the ReplicaSet, and adds its own.
 			theirs := bigAnnotations(maxAnnotations - 1)
@@ -72,10 +73,10 @@ var rowsD9 = []scenario{
 			tr.scaleFoo("a", 3)
 		}), why: "as C14"},
 	{row: "D15", title: "the first streams of all Foos are answered with 503, and the Foos are large: they are never in memory all at once",
-		cases: one("unavailable", func(tr *trial) {
+		exempt: true, cases: one("unavailable", func(tr *trial) {
 			// After a restart, the streams that fill the caches fail at first, and the Foos are
 			// large.
-			r := tr.startExemptWithFoo("a", 1)
+			r := tr.startWithFoo("a", 1)
 			r.kill()
 			annotations := annotating(bigAnnotations(maxAnnotations))
 			for i := range largeFoos {
@@ -161,33 +162,31 @@ func (tr *trial) startWithRole() (*rbacv1.Role, *replica) {
 	_, err := tr.cluster.kube.CoreV1().ServiceAccounts(tr.ns).Create(tr.ctx, account, metav1.CreateOptions{})
 	tr.must(err)
 	role := tr.createRole(name, rules, tr.ns, name)
-	config, err := testcluster.ConfigOf(tr.ctx, tr.cluster.config, tr.ns, name)
+	tr.account, err = testcluster.ConfigOf(tr.ctx, tr.cluster.config, tr.ns, name)
 	tr.must(err)
-	return role, tr.startAs(config)
+	return role, tr.start()
 }
 
 // D12: a policy refuses a write that one of the Foos needs. Its message has nearly 5 KiB, the
 // limit, has characters of more than one byte, and differs for each Deployment.
-func refusedByPolicy(operation string) func(*trial) {
-	return func(tr *trial) {
-		tr.timeout = backoffTimeout
-		tr.startWithFoo("a", 1)
-		if operation == updates {
-			tr.settledFoo("b", "b", 1)
-		}
-		tr.deny("b", operation, strings.Repeat("no way – ", 445))
-		tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed, func() {
-			if operation == updates {
-				tr.scaleFoo("b", 3)
-			} else {
-				tr.createFoo("b", "b", 1)
-			}
-			tr.stableAndQuiet()
-			tr.mustSay("b", denialText)
-			tr.scaleFoo("a", 2)
-			tr.createFoo("c", "c", 1)
-		}, tr.withdraw)
+func (tr *trial) refuseByPolicy(operation string) {
+	tr.timeout = backoffTimeout
+	tr.startWithFoo("a", 1)
+	if operation == updates {
+		tr.settledFoo("b", "b", 1)
 	}
+	tr.deny("b", operation, strings.Repeat("no way – ", 445))
+	tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed, func() {
+		if operation == updates {
+			tr.scaleFoo("b", 3)
+		} else {
+			tr.createFoo("b", "b", 1)
+		}
+		tr.stableAndQuiet()
+		tr.mustSay("b", denialText)
+		tr.scaleFoo("a", 2)
+		tr.createFoo("c", "c", 1)
+	}, tr.withdraw)
 }
 
 // maxAnnotations is how many annotations of 1 KiB an object may have: 256 KiB in total.

@@ -21,12 +21,20 @@ import (
 
 var rowsD = []scenario{
 	{row: "D1", title: "another client writes to the Deployment",
-		quick: 2, why: "as C14, and without a resourceVersion", cases: []trialCase{
-			{name: "while the write is under way", run: rival(func(tr *trial) { tr.annotate("a", "mine") })},
-			{name: "takes the owner away while the write is under way", run: rival(takeAway)},
+		quick: 2, exempt: true, why: "as C14, and without a resourceVersion", cases: []trialCase{
+			{name: "while the write is under way", run: func(tr *trial) {
+				open := tr.holdScale(tr.startWithFoo("a", 1), proxy.Forward)
+				tr.annotate("a", "mine")
+				open()
+			}},
+			{name: "takes the owner away while the write is under way", run: func(tr *trial) {
+				open := tr.holdScale(tr.startWithFoo("a", 1), proxy.Forward)
+				takeAway(tr)
+				open()
+			}},
 			{name: "unseen by the cache", run: func(tr *trial) {
 				// The controller does not see the other client's write.
-				r := tr.startExemptWithFoo("a", 1)
+				r := tr.startWithFoo("a", 1)
 				release := r.proxy.HoldEvents("deployments")
 				defer release()
 				tr.annotate("a", "mine")
@@ -44,20 +52,20 @@ var rowsD = []scenario{
 			always("401", proxy.Refuse(http.StatusUnauthorized)), always("reset", proxy.Cut))},
 	{row: "D3", title: "all requests fail for a while (429, 500, 503, 401, cut): the process keeps running",
 		quick: 2, cases: []trialCase{
-			{name: "429 to all", run: outage(proxy.Refuse(http.StatusTooManyRequests))},
-			{name: "500 to all", run: outage(proxy.Refuse(http.StatusInternalServerError))},
-			{name: "503 to all", run: outage(proxy.Refuse(http.StatusServiceUnavailable))},
-			{name: "401 to all", run: outage(proxy.Refuse(http.StatusUnauthorized))},
-			{name: "connections cut", run: outage(proxy.Cut)},
+			{name: "429 to all", run: func(tr *trial) { tr.outage(proxy.Refuse(http.StatusTooManyRequests)) }},
+			{name: "500 to all", run: func(tr *trial) { tr.outage(proxy.Refuse(http.StatusInternalServerError)) }},
+			{name: "503 to all", run: func(tr *trial) { tr.outage(proxy.Refuse(http.StatusServiceUnavailable)) }},
+			{name: "401 to all", run: func(tr *trial) { tr.outage(proxy.Refuse(http.StatusUnauthorized)) }},
+			{name: "connections cut", run: func(tr *trial) { tr.outage(proxy.Cut) }},
 		}},
 	{row: "D4", title: "calls that hang delay no other Foo",
 		quick: 1, why: "calls have no timeout, and there are two workers", cases: []trialCase{
-			{name: "not done", run: hangingCalls(proxy.Hang)},
-			{name: "done", run: hangingCalls(proxy.Done(proxy.Hang))},
+			{name: "not done", run: func(tr *trial) { tr.hangCalls(proxy.Hang) }},
+			{name: "done", run: func(tr *trial) { tr.hangCalls(proxy.Done(proxy.Hang)) }},
 		}},
 	{row: "D5", title: "the API server is killed and restarted, with cold caches",
 		breaksPlane: true, cases: []trialCase{
-			{name: "killed before a write", run: restartedDuringScale(apiServer)},
+			{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(apiServer) }},
 			{name: "killed after a write", run: func(tr *trial) {
 				// The write is done before the API server is killed, and not answered.
 				r := tr.startWithFoo("a", 1)
@@ -70,8 +78,15 @@ var rowsD = []scenario{
 			}},
 		}},
 	{row: "D6", title: "etcd is killed, or frozen", breaksPlane: true, cases: []trialCase{
-		{name: "killed before a write", run: restartedDuringScale(etcd)},
-		{name: "frozen during a write", run: duringUpdate((*trial).startWithFoo, proxy.Done(proxy.Cut), freezeEtcd)},
+		{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(etcd) }},
+		{name: "frozen during a write", run: func(tr *trial) {
+			open := tr.holdScale(tr.startWithFoo("a", 1), proxy.Done(proxy.Cut))
+			store := tr.plane.components[etcd]
+			defer store.signal(syscall.SIGCONT)
+			store.signal(syscall.SIGSTOP)
+			open()
+			tr.pause(3 * quiet)
+		}},
 	}},
 	{row: "D7", title: "etcd is restored from a backup, so resourceVersions go back",
 		breaksPlane: true, cases: one("restored", func(tr *trial) {
@@ -114,28 +129,9 @@ var rowsD = []scenario{
 	})},
 }
 
-// duringUpdate acts while a write to Foo a's Deployment is under way. When open is called, or at
-// the end, the write is left to a fault.
-func duringUpdate(
-	start func(tr *trial, deployment string, replicas int32) *replica,
-	then proxy.Fault, act func(tr *trial, open func()),
-) func(*trial) {
-	return func(tr *trial) {
-		r := start(tr, "a", 1)
-		open := tr.holdNext(r, isUpdate, then, func() { tr.scaleFoo("a", 3) })
-		act(tr, open)
-		open()
-	}
-}
-
-// rival is D1: somebody acts while a write is under way.
-func rival(act func(*trial)) func(*trial) {
-	return duringUpdate((*trial).startExemptWithFoo, proxy.Forward, func(tr *trial, _ func()) { act(tr) })
-}
-
 // D1: a hundred writes of another client.
 func storm(tr *trial) {
-	tr.startExemptWithFoo("a", 1)
+	tr.startWithFoo("a", 1)
 	for i := range 100 {
 		tr.patchDeployment("a", annotating(map[string]string{"storm": strconv.Itoa(i)}))
 		if i%20 == 10 {
@@ -146,52 +142,40 @@ func storm(tr *trial) {
 }
 
 // D2 and D3: for a while, no request succeeds.
-func outage(fault proxy.Fault) func(*trial) {
-	return func(tr *trial) {
-		r := tr.start()
-		tr.createFoo("a", "a", 1)
-		tr.settledFoo("b", "b", 1)
-		end := r.proxy.Use(all, fault)
-		r.proxy.EndWatches("")
-		tr.scaleFoo("a", 3)
-		tr.scaleDeployment("b", 4)
-		tr.createFoo("c", "c", 1)
-		tr.pause(3 * quiet)
-		tr.mustRun(r)
-		end()
-	}
+func (tr *trial) outage(fault proxy.Fault) {
+	r := tr.start()
+	tr.createFoo("a", "a", 1)
+	tr.settledFoo("b", "b", 1)
+	end := r.proxy.Use(all, fault)
+	r.proxy.EndWatches("")
+	tr.scaleFoo("a", 3)
+	tr.scaleDeployment("b", 4)
+	tr.createFoo("c", "c", 1)
+	tr.pause(3 * quiet)
+	tr.mustRun(r)
+	end()
 }
 
 // D4: calls that are never answered do not delay other Foos.
-func hangingCalls(fault proxy.Fault) func(*trial) {
-	return func(tr *trial) {
-		r := tr.start(tr.flagsOfOurs("-request-timeout=2s")...)
-		end := r.proxy.Use(both(isCreate, isAbout("stuck-")), fault)
-		tr.createFoo("stuck-1", "stuck-1", 1)
-		tr.createFoo("stuck-2", "stuck-2", 1)
-		tr.awaitCall(r, hasFault)
-		tr.phase = "two calls hang, and a third Foo is delayed"
-		tr.createFoo("free", "free", 1)
-		tr.awaitDeployment("exists", "free", func(*appsv1.Deployment) error { return nil })
-		tr.phase = ""
-		end()
-	}
+func (tr *trial) hangCalls(fault proxy.Fault) {
+	r := tr.start(tr.flagsOfOurs("-request-timeout=2s")...)
+	end := r.proxy.Use(both(isCreate, isAbout("stuck-")), fault)
+	tr.createFoo("stuck-1", "stuck-1", 1)
+	tr.createFoo("stuck-2", "stuck-2", 1)
+	tr.awaitCall(r, hasFault)
+	tr.phase = "two calls hang, and a third Foo is delayed"
+	tr.createFoo("free", "free", 1)
+	tr.awaitDeployment("exists", "free", func(*appsv1.Deployment) error { return nil })
+	tr.phase = ""
+	end()
 }
 
 // D5 and D6: a component is killed and restarted while the controller scales a Deployment.
 // That write is its only one, so no status changes between the two recordings.
-func restartedDuringScale(component string) func(*trial) {
-	restart := func(tr *trial, _ func()) { tr.restart(func() {}, component) }
-	return duringUpdate((*trial).startWithFoo, proxy.Cut, restart)
-}
-
-// D6.
-func freezeEtcd(tr *trial, open func()) {
-	store := tr.plane.components[etcd]
-	defer store.signal(syscall.SIGCONT)
-	store.signal(syscall.SIGSTOP)
+func (tr *trial) restartDuringScale(component string) {
+	open := tr.holdScale(tr.startWithFoo("a", 1), proxy.Cut)
+	tr.restart(func() {}, component)
 	open()
-	tr.pause(3 * quiet)
 }
 
 const (

@@ -35,7 +35,7 @@ var rowsE = []scenario{
 			// After SIGTERM during a write, the leader keeps the Lease until the write is
 			// answered. The last state of the Lease alone could miss that it was given back: the
 			// leader may take it again with its next renewal.
-			open := tr.holdNext(leader, isUpdate, proxy.Forward, func() { tr.scaleFoo("a", 3) })
+			open := tr.holdScale(leader, proxy.Forward)
 			before, began := tr.awaitHolder(""), time.Now()
 			leader.signal(syscall.SIGTERM)
 			tr.pause(quiet)
@@ -56,7 +56,7 @@ var rowsE = []scenario{
 	{row: "E3", title: "the Lease is taken, or deleted (E6)", quick: 2, oursOnly: noElection, cases: []trialCase{
 		{name: "taken during a write", run: withStandby(func(tr *trial, leader, _ *replica) {
 			// Another client takes the Lease during a write.
-			tr.holdNext(leader, isUpdate, proxy.Forward, func() { tr.scaleFoo("a", 3) })
+			tr.holdScale(leader, proxy.Forward)
 			_, err := tr.leases().Patch(tr.ctx, shipped, types.MergePatchType,
 				[]byte(`{"spec":{"holderIdentity":"somebody"}}`), metav1.PatchOptions{})
 			tr.must(err)
@@ -73,7 +73,7 @@ var rowsE = []scenario{
 		quick: 1, oursOnly: noElection,
 		cases: one("during a write", withStandby(func(tr *trial, leader, _ *replica) {
 			// A leader is frozen during a write until another leads, and then continues.
-			open := tr.holdNext(leader, isUpdate, proxy.Forward, func() { tr.scaleFoo("a", 3) })
+			open := tr.holdScale(leader, proxy.Forward)
 			before := tr.awaitHolder("")
 			leader.signal(syscall.SIGSTOP)
 			tr.awaitHolder(before)
@@ -86,7 +86,8 @@ var rowsE = []scenario{
 		}))},
 	{row: "E4", title: "two controllers run at once", quick: 2, cases: eachWorkload(func(tr *trial, w *workload) {
 		tr.start()
-		w.run(tr)
+		w.prepare(tr)
+		w.act(tr)
 	})},
 	{row: "E7", title: "writes take longer than the renew deadline of the Lease",
 		quick: 1, oursOnly: noElection,

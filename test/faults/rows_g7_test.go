@@ -41,11 +41,11 @@ var rowsG7 = []scenario{
 			tr.scaleFoo("a", 3)
 		}), oursOnly: noAdoption},
 	{row: "G7", title: "the owner of a Deployment has a very long kind and name",
-		quick: 1, cases: one("of 40,000 characters", func(tr *trial) {
+		quick: 1, exempt: true, cases: one("of 40,000 characters", func(tr *trial) {
 			// The kind and name of the owner are longer than any message. The API server validates
 			// neither.
 			const long = 40_000
-			tr.startExempt()
+			tr.start()
 			tr.protect(tr.createDeployment("a",
 				ownedBy(strings.Repeat("n", long), foreignUID, "faults.example.com/v1", strings.Repeat("K", long))))
 			tr.createFoo("a", "a", 3)
@@ -54,15 +54,17 @@ var rowsG7 = []scenario{
 		})},
 	{row: "G8", title: "a Deployment that was handed over once is taken away: it is not adopted again",
 		quick: 2, oursOnly: noAdoption, cases: []trialCase{
-			{name: "the owner is taken away", run: adoptedOnce(takeAway)},
-			{name: "an orphan, and a Foo of the same name", run: adoptedOnce(func(tr *trial) {
-				tr.orphan()
-				tr.createFoo("a", "a", 1)
-			})},
+			{name: "the owner is taken away", run: func(tr *trial) { tr.adoptedOnce(func() { takeAway(tr) }) }},
+			{name: "an orphan, and a Foo of the same name", run: func(tr *trial) {
+				tr.adoptedOnce(func() {
+					tr.orphan()
+					tr.createFoo("a", "a", 1)
+				})
+			}},
 		}},
 	{row: "G9", title: "an outage and a refusal in turn: each is reported once", quick: 1, cases: []trialCase{
-		{name: "a refusal first", run: inTurn(http.StatusForbidden, http.StatusInternalServerError)},
-		{name: "an outage first", run: inTurn(http.StatusInternalServerError, http.StatusForbidden)},
+		{name: "a refusal first", run: func(tr *trial) { tr.inTurn(http.StatusForbidden, http.StatusInternalServerError) }},
+		{name: "an outage first", run: func(tr *trial) { tr.inTurn(http.StatusInternalServerError, http.StatusForbidden) }},
 	}},
 	{row: "G12", title: "a webhook denies a write with the code 409 or 404, or the reason Conflict: the Foo reports it within seconds, and the write is not repeated all the time",
 		quick: 2, cases: denials()},
@@ -78,12 +80,12 @@ var rowsG7 = []scenario{
 		}),
 		why: "each event of the Deployment adds the Foo's key to the queue at once"},
 	{row: "G13", title: "two controllers with different images have one Foo",
-		cases: one("for a while", func(tr *trial) {
+		exempt: true, cases: one("for a while", func(tr *trial) {
 			// Two controllers with different images have the same Foo. Each takes the other for
 			// somebody who undoes its repairs.
-			r := tr.startExemptWithFoo("a", 1)
+			r := tr.startWithFoo("a", 1)
 			began := time.Now()
-			other := tr.startExempt("-image=nginx:other")
+			other := tr.start("-image=nginx:other")
 			tr.pause(fightTime)
 			tr.mustNotFight(r, began)
 			tr.mustNotFight(other, began)
@@ -117,58 +119,54 @@ func (tr *trial) adopt(options ...func(*appsv1.Deployment)) {
 }
 
 // G8: the update that adopts a Deployment removes the annotation that asked for it.
-func adoptedOnce(change func(*trial)) func(*trial) {
-	return func(tr *trial) {
-		r := tr.start()
-		tr.adopt()
-		change(tr)
-		tr.stableAndQuiet()
-		for _, call := range r.made(isUpdate, succeeded) {
-			var d appsv1.Deployment
-			tr.must(json.Unmarshal(call.Answer, &d))
-			if metav1.GetControllerOf(&d) != nil && d.Annotations[samplev1alpha1.AnnotationAdoptBy] != "" {
-				tr.failf("it adopted the Deployment and left the annotation that asked for it")
-			}
+func (tr *trial) adoptedOnce(change func()) {
+	r := tr.start()
+	tr.adopt()
+	change()
+	tr.stableAndQuiet()
+	for _, call := range r.made(isUpdate, succeeded) {
+		var d appsv1.Deployment
+		tr.must(json.Unmarshal(call.Answer, &d))
+		if metav1.GetControllerOf(&d) != nil && d.Annotations[samplev1alpha1.AnnotationAdoptBy] != "" {
+			tr.failf("it adopted the Deployment and left the annotation that asked for it")
 		}
 	}
 }
 
 // G9: the same write fails by an outage and a refusal in turn.
-func inTurn(codes ...int) func(*trial) {
-	return func(tr *trial) {
-		tr.timeout = backoffTimeout
-		r := tr.start()
-		var attempts atomic.Int32
-		end := r.proxy.Use(isCreate, func(x *proxy.Exchange) {
-			proxy.Refuse(codes[int(attempts.Add(1)-1)%len(codes)])(x)
-		})
-		tr.createFoo("a", "a", 1)
-		tr.awaitCalls(r, 5, isCreate)
-		// It reports that the write failed, and then the final reason.
-		events, reasons := 0, []string{""}
-		for _, call := range r.made(isWrite, succeeded) {
-			if call.Resource == "events" {
-				events++
-			}
-			if call.Subresource != "status" {
-				continue
-			}
-			var foo samplev1alpha1.Foo
-			tr.must(json.Unmarshal(call.Answer, &foo))
-			now := ""
-			if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
-				now = ready.Reason
-			}
-			if now != reasons[len(reasons)-1] {
-				reasons = append(reasons, now)
-			}
+func (tr *trial) inTurn(codes ...int) {
+	tr.timeout = backoffTimeout
+	r := tr.start()
+	var attempts atomic.Int32
+	end := r.proxy.Use(isCreate, func(x *proxy.Exchange) {
+		proxy.Refuse(codes[int(attempts.Add(1)-1)%len(codes)])(x)
+	})
+	tr.createFoo("a", "a", 1)
+	tr.awaitCalls(r, 5, isCreate)
+	// It reports that the write failed, and then the final reason.
+	events, reasons := 0, []string{""}
+	for _, call := range r.made(isWrite, succeeded) {
+		if call.Resource == "events" {
+			events++
 		}
-		if events > 2 || len(reasons) > 3 {
-			tr.failf("an outage and a refusal in turn caused %d events, and the reasons %v", events, reasons[1:])
+		if call.Subresource != "status" {
+			continue
 		}
-		end()
-		tr.scaleFoo("a", 2) // the new spec ends the back-off
+		var foo samplev1alpha1.Foo
+		tr.must(json.Unmarshal(call.Answer, &foo))
+		now := ""
+		if ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady); ready != nil {
+			now = ready.Reason
+		}
+		if now != reasons[len(reasons)-1] {
+			reasons = append(reasons, now)
+		}
 	}
+	if events > 2 || len(reasons) > 3 {
+		tr.failf("an outage and a refusal in turn caused %d events, and the reasons %v", events, reasons[1:])
+	}
+	end()
+	tr.scaleFoo("a", 2) // the new spec ends the back-off
 }
 
 // denials are G12.
@@ -208,26 +206,11 @@ const (
 	maxRepairs = 10
 )
 
-// oppose sets the replicas of a Deployment again and again, each time as soon as they
-// differ.
+// oppose sets the replicas of a Deployment again and again, each time soon after they differ.
 func (tr *trial) oppose(deployment string, replicas int32) {
-	watcher, err := tr.deployments().Watch(tr.ctx, metav1.SingleObject(metav1.ObjectMeta{Name: deployment}))
-	tr.must(err)
-	defer watcher.Stop()
-	over := time.After(fightTime)
-	for {
-		select {
-		case event, open := <-watcher.ResultChan():
-			if !open {
-				tr.failf("the watch of Deployment %s has ended", deployment)
-			}
-			if d, ok := event.Object.(*appsv1.Deployment); ok && *d.Spec.Replicas != replicas {
-				tr.scaleDeployment(deployment, replicas)
-			}
-		case <-over:
-			return
-		case <-tr.ctx.Done():
-			tr.must(tr.ctx.Err())
+	for over := time.Now().Add(fightTime); time.Now().Before(over); tr.pause(10 * time.Millisecond) {
+		if *tr.deployment(deployment).Spec.Replicas != replicas {
+			tr.scaleDeployment(deployment, replicas)
 		}
 	}
 }

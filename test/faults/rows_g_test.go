@@ -28,33 +28,41 @@ import (
 var rowsG = []scenario{
 	{row: "G1", title: "a webhook that must be called is down (500): the Foo reports it, and the existing Pods stay in service",
 		quick: 3, cases: []trialCase{
-			{name: "a create", run: webhookDown("b", `Deployment "b" could not be created yet: `,
-				func(tr *trial) { tr.createFoo("b", "b", 1) })},
-			{name: "a scale", run: webhookDown("a", `Deployment "one" could not be updated yet: `,
-				func(tr *trial) { tr.scaleFoo("a", 3) })},
-			{name: "a rename", needs: "rename", run: webhookDown("a", `Deployment "two" could not be created yet: `,
-				func(tr *trial) { tr.renameDeployment("a", "two") })},
+			{name: "a create", run: func(tr *trial) {
+				tr.webhookDown("b", `"b" could not be created`, func() { tr.createFoo("b", "b", 1) })
+			}},
+			{name: "a scale", run: func(tr *trial) {
+				tr.webhookDown("a", `"one" could not be updated`, func() { tr.scaleFoo("a", 3) })
+			}},
+			{name: "a rename", needs: "rename", run: func(tr *trial) {
+				tr.webhookDown("a", `"two" could not be created`, func() { tr.renameDeployment("a", "two") })
+			}},
 		}},
 	{row: "G2", title: "writes for two Foos are answered with 429 and Retry-After: other Foos do not wait",
 		quick: 2,
 		why:   "client-go waits for Retry-After within the call, up to ten times, and there are two workers",
 		cases: []trialCase{
-			{name: "by a Status", run: throttled(proxy.RetryAfter(retryAfter))},
-			{name: "by a header alone", run: throttled(proxy.RetryAfterText(retryAfter))},
+			{name: "by a Status", run: func(tr *trial) { tr.throttled(proxy.RetryAfter(retryAfter)) }},
+			{name: "by a header alone", run: func(tr *trial) { tr.throttled(proxy.RetryAfterText(retryAfter)) }},
 		}},
 	{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo reports what differs, and the controller does not write again",
 		quick: 3, cases: []trialCase{
-			{name: "the replicas before the Foo is changed", run: cappedByPolicy(changeFoo)},
-			{name: "the replicas before the Deployment is changed", run: cappedByPolicy(changeDeployment)},
+			{name: "the replicas before the Foo is changed", run: func(tr *trial) {
+				tr.cappedByPolicy(func() { tr.scaleFoo("a", 4) })
+			}},
+			{name: "the replicas before the Deployment is changed", run: func(tr *trial) {
+				tr.cappedByPolicy(func() { tr.scaleDeployment("a", 1) })
+			}},
 			{name: "the image", run: func(tr *trial) {
 				// The policy replaces the image. The shipped policy forbids this image to the account
 				// that it applies to.
 				const mirrored = "mirror.example.com/nginx:latest"
 				flags, resyncs := tr.resyncFlags()
-				tr.startExempt(flags...)
+				tr.account = tr.cluster.exempt
+				tr.start(flags...)
 				isMirrored := func(d *appsv1.Deployment) bool { return d.Spec.Template.Spec.Containers[0].Image == mirrored }
 				mirror := mutation{"/spec/template/spec/containers/0/image", fmt.Sprintf("%q", mirrored), isMirrored}
-				tr.mutatedByPolicy(mirror, 0, resyncs, changeFoo, func(int32) string { return mirrored })
+				tr.mutatedByPolicy(mirror, 0, resyncs, func() { tr.scaleFoo("a", 4) }, func(int32) string { return mirrored })
 			}},
 		},
 		why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which is a change and causes the next sync of the Foo: an endless loop, as fast as the client's rate limit allows"},
@@ -93,34 +101,34 @@ var rowsG = []scenario{
 			}, func() { tr.patchDeployment("a", `{"spec":{"paused":null}}`) })
 		}), oursOnly: noConditions},
 	{row: "G6", title: "the CRD has no status subresource",
-		quick: 1, breaksPlane: true, cases: one("no subresource", crdMismatch(
-			"/subresources/status",
-			func(_ *samplev1alpha1.Foo, err error) bool { return apierrors.IsNotFound(err) })),
+		quick: 1, breaksPlane: true, cases: one("no subresource", func(tr *trial) {
+			isUnknown := func(_ *samplev1alpha1.Foo, err error) bool { return apierrors.IsNotFound(err) }
+			tr.crdMismatch("/subresources/status", isUnknown)
+		}),
 		why: "the 404 is treated like any other error, and retried"},
 	{row: "G6", title: "the CRD prunes the conditions",
-		quick: 1, breaksPlane: true, cases: one("no conditions", crdMismatch(
-			"/schema/openAPIV3Schema/properties/status/properties/conditions",
-			func(stored *samplev1alpha1.Foo, err error) bool {
+		quick: 1, breaksPlane: true, cases: one("no conditions", func(tr *trial) {
+			prunes := func(stored *samplev1alpha1.Foo, err error) bool {
 				return err == nil && len(stored.Status.Conditions) == 0
-			}))},
+			}
+			tr.crdMismatch("/schema/openAPIV3Schema/properties/status/properties/conditions", prunes)
+		})},
 }
 
 // G1: a webhook with failurePolicy Fail does not answer while a user changes a Foo. The
-// message of the Foo's condition begins with the given words.
-func webhookDown(foo, begins string, act func(*trial)) func(*trial) {
-	return func(tr *trial) {
-		tr.timeout = backoffTimeout
-		tr.startWithFoo("one", 1)
-		tr.apply("fail-closed.yaml", manifest{})
-		isCalled := func(_ *appsv1.Deployment, err error) bool { return apierrors.IsInternalError(err) }
-		tr.awaitAdmission("the webhook is called", creates, newDeployment("probe"), isCalled)
-		tr.whileRefused(foo, samplev1alpha1.ReasonProgressing, func() {
-			act(tr)
-			tr.stableAndQuiet()
-			tr.must(tr.checkMessage(tr.ctx, foo, begins, "failed calling webhook"))
-			tr.serves("one", 1)
-		}, tr.withdraw)
-	}
+// message of the Foo's condition begins with what could not be done.
+func (tr *trial) webhookDown(foo, what string, act func()) {
+	tr.timeout = backoffTimeout
+	tr.startWithFoo("one", 1)
+	tr.apply("fail-closed.yaml", manifest{})
+	isCalled := func(_ *appsv1.Deployment, err error) bool { return apierrors.IsInternalError(err) }
+	tr.awaitAdmission("the webhook is called", creates, newDeployment("probe"), isCalled)
+	tr.whileRefused(foo, samplev1alpha1.ReasonProgressing, func() {
+		act()
+		tr.stableAndQuiet()
+		tr.must(tr.checkMessage(tr.ctx, foo, "Deployment "+what+" yet: ", "failed calling webhook"))
+		tr.serves("one", 1)
+	}, tr.withdraw)
 }
 
 // retryAfter is the Retry-After, in seconds, that two Foos get. client-go alone would
@@ -129,32 +137,30 @@ const retryAfter = 10
 
 // G2: a controller that waits for a Retry-After in a worker delays all other Foos. The two
 // get no other answer until the others are ready, so the result depends on the order alone.
-func throttled(fault proxy.Fault) func(*trial) {
-	return func(tr *trial) {
-		// The timeout of a call must not end a wait within it.
-		r := tr.start(tr.flagsOfOurs("-request-timeout=10m")...)
-		end := r.proxy.Use(isAbout("slow-"), fault)
-		slow, quick := []string{"slow-1", "slow-2"}, []string{"quick-0", "quick-1", "quick-2", "quick-3", "quick-4"}
-		for _, foo := range slow {
-			tr.createFoo(foo, foo, 1)
-		}
-		for _, foo := range slow {
-			tr.awaitCalls(r, 1, isCreate, isAbout(foo), isAnswered)
-		}
-		for _, foo := range quick {
-			tr.createFoo(foo, foo, 1)
-		}
-		tr.phase = fmt.Sprintf("two Foos have a Retry-After of %d s, and others wait", retryAfter)
-		tr.awaitConverged(quick...)
-		tr.phase = ""
-		for _, foo := range slow {
-			tr.awaitCalls(r, 2, isCreate, isAbout(foo), isAnswered)
-		}
-		end()
-		tr.stableAndQuiet()
-		for _, foo := range slow {
-			tr.mustHeedRetryAfter(r, foo)
-		}
+func (tr *trial) throttled(fault proxy.Fault) {
+	// The timeout of a call must not end a wait within it.
+	r := tr.start(tr.flagsOfOurs("-request-timeout=10m")...)
+	end := r.proxy.Use(isAbout("slow-"), fault)
+	slow, quick := []string{"slow-1", "slow-2"}, []string{"quick-0", "quick-1", "quick-2", "quick-3", "quick-4"}
+	for _, foo := range slow {
+		tr.createFoo(foo, foo, 1)
+	}
+	for _, foo := range slow {
+		tr.awaitCalls(r, 1, isCreate, isAbout(foo), isAnswered)
+	}
+	for _, foo := range quick {
+		tr.createFoo(foo, foo, 1)
+	}
+	tr.phase = fmt.Sprintf("two Foos have a Retry-After of %d s, and others wait", retryAfter)
+	tr.awaitConverged(quick...)
+	tr.phase = ""
+	for _, foo := range slow {
+		tr.awaitCalls(r, 2, isCreate, isAbout(foo), isAnswered)
+	}
+	end()
+	tr.stableAndQuiet()
+	for _, foo := range slow {
+		tr.mustHeedRetryAfter(r, foo)
 	}
 }
 
@@ -175,25 +181,20 @@ func (tr *trial) mustHeedRetryAfter(r *replica, foo string) {
 	}
 }
 
-func changeFoo(tr *trial)        { tr.scaleFoo("a", 4) }
-func changeDeployment(tr *trial) { tr.scaleDeployment("a", 1) }
-
 // G3: the policy leaves two replicas.
-func cappedByPolicy(change func(*trial)) func(*trial) {
-	return func(tr *trial) {
-		flags, resyncs := tr.resyncFlags()
-		tr.start(flags...)
-		tr.mutatedByPolicy(capping(), 2, resyncs, change, func(replicas int32) string {
-			return fmt.Sprintf("spec.replicas is 2, not %d", replicas)
-		})
-	}
+func (tr *trial) cappedByPolicy(change func()) {
+	flags, resyncs := tr.resyncFlags()
+	tr.start(flags...)
+	tr.mutatedByPolicy(capping(), 2, resyncs, change, func(replicas int32) string {
+		return fmt.Sprintf("spec.replicas is 2, not %d", replicas)
+	})
 }
 
 // mutatedByPolicy is G3, and D12: the condition says what differs, and the controller does
 // not write again at a resync. differs returns what the condition must say of a Foo with so
 // many replicas. After the policy is deleted, a change makes the controller write.
 func (tr *trial) mutatedByPolicy(
-	m mutation, capped int32, resyncs time.Duration, change func(*trial), differs func(replicas int32) string,
+	m mutation, capped int32, resyncs time.Duration, change func(), differs func(replicas int32) string,
 ) {
 	const begins = `The API server stored Deployment "a" otherwise than asked: `
 	tr.timeout = waitTimeout + resyncs
@@ -211,7 +212,7 @@ func (tr *trial) mutatedByPolicy(
 	tr.withdraw()
 	tr.awaitMutating(m, false)
 	delete(tr.expected.mutated, "a")
-	change(tr)
+	change()
 }
 
 const (
@@ -261,35 +262,33 @@ func (tr *trial) changeEach(r *replica, deployment string, times int, change fun
 // that is in force, from the answer to a dry run of a status with a condition. A status that
 // can't be stored is not sent again at each resync, only logged, and Deployments are
 // reconciled.
-func crdMismatch(path string, inForce func(stored *samplev1alpha1.Foo, err error) bool) func(*trial) {
-	return func(tr *trial) {
-		tr.createFoo("a", "a", 1)
-		tr.withoutRecording(func() {
-			tr.removeFromCRD(path)
-			tr.awaitMismatch(inForce, true)
-		})
-		flags, resyncs := tr.resyncFlags()
-		tr.timeout = waitTimeout + resyncs
-		r := tr.start(flags...)
-		tr.expected.statusUnwritable = true
-		tr.awaitConverged("a")
-		tr.scaleFoo("a", 2)
-		tr.createFoo("b", "b", 1)
-		tr.awaitConverged("a", "b")
-		tr.quietFor(resyncs)
-		if !tr.subject.isUpstream && !strings.Contains(r.log.String(), "CustomResourceDefinition") {
-			tr.failf("its log does not mention the CustomResourceDefinition")
-		}
-		tr.phase = "with the shipped CRD again"
-		tr.expected.statusUnwritable = false
-		tr.withoutRecording(func() {
-			tr.must(tr.cluster.install(tr.ctx))
-			tr.awaitMismatch(inForce, false)
-		})
-		r.crash() // the new process tries at once, the old one only after a time
-		tr.scaleFoo("a", 3)
-		tr.scaleFoo("b", 2)
+func (tr *trial) crdMismatch(path string, inForce func(stored *samplev1alpha1.Foo, err error) bool) {
+	tr.createFoo("a", "a", 1)
+	tr.withoutRecording(func() {
+		tr.removeFromCRD(path)
+		tr.awaitMismatch(inForce, true)
+	})
+	flags, resyncs := tr.resyncFlags()
+	tr.timeout = waitTimeout + resyncs
+	r := tr.start(flags...)
+	tr.expected.statusUnwritable = true
+	tr.awaitConverged("a")
+	tr.scaleFoo("a", 2)
+	tr.createFoo("b", "b", 1)
+	tr.awaitConverged("a", "b")
+	tr.quietFor(resyncs)
+	if !tr.subject.isUpstream && !strings.Contains(r.log.String(), "CustomResourceDefinition") {
+		tr.failf("its log does not mention the CustomResourceDefinition")
 	}
+	tr.phase = "with the shipped CRD again"
+	tr.expected.statusUnwritable = false
+	tr.withoutRecording(func() {
+		tr.must(tr.cluster.install(tr.ctx))
+		tr.awaitMismatch(inForce, false)
+	})
+	r.crash() // the new process tries at once, the old one only after a time
+	tr.scaleFoo("a", 3)
+	tr.scaleFoo("b", 2)
 }
 
 // awaitMismatch waits until the changed CRD is in force, or no longer.

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -34,6 +33,8 @@ type trial struct {
 	ctx     context.Context
 	subject *subject
 	cluster *testCluster
+	// account is what the controllers connect as.
+	account *rest.Config
 	// plane is set for a row that breaks the control plane.
 	plane *controlPlane
 	ns    string
@@ -76,17 +77,18 @@ type replica struct {
 }
 
 // newTrial creates the namespace, which is deleted when the test ends.
-func newTrial(t *testing.T, c *testCluster, s *subject) *trial {
+func (sc *scenario) newTrial(t *testing.T, c *testCluster, s *subject) *trial {
 	t.Helper()
-	created, err := c.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"},
-	}, metav1.CreateOptions{})
+	ns, err := c.createNamespace(t.Context())
 	if err != nil {
-		t.Fatalf("Creating a namespace: %v", err)
+		t.Fatal(err)
 	}
 	tr := &trial{
-		ctx: t.Context(), subject: s, cluster: c, ns: created.Name, folder: t.TempDir(), timeout: waitTimeout,
+		ctx: t.Context(), subject: s, cluster: c, ns: ns, account: c.account, folder: t.TempDir(), timeout: waitTimeout,
 		outcome: &outcome{}, expected: newExpected(),
+	}
+	if sc.exempt || s.isUpstream {
+		tr.account = c.exempt
 	}
 	t.Cleanup(tr.close)
 	if err := tr.startRecording(); err != nil {
@@ -149,15 +151,11 @@ func (tr *trial) must(err error) {
 
 func (tr *trial) failf(format string, args ...any) { tr.must(fmt.Errorf(format, args...)) }
 
-// start starts a controller with the account that fits it, and more flags.
+// start starts a controller with more flags.
 func (tr *trial) start(flags ...string) *replica {
-	return tr.startAs(tr.ownAccount(), flags...)
-}
-
-// startExempt starts a controller with the account to which the admission policy does not
-// apply. Where the policy would be a second line of defence, these trials test the first.
-func (tr *trial) startExempt(flags ...string) *replica {
-	return tr.startAs(tr.cluster.exempt, flags...)
+	r := tr.prepare(flags...)
+	tr.must(r.start())
+	return r
 }
 
 // startWithFoo starts a controller, and creates Foo a and waits until it is as it should be.
@@ -167,28 +165,8 @@ func (tr *trial) startWithFoo(deployment string, replicas int32) *replica {
 	return r
 }
 
-func (tr *trial) startExemptWithFoo(deployment string, replicas int32) *replica {
-	r := tr.startExempt()
-	tr.settledFoo("a", deployment, replicas)
-	return r
-}
-
-func (tr *trial) startAs(account *rest.Config, flags ...string) *replica {
-	r := tr.prepare(account, flags...)
-	tr.must(r.start())
-	return r
-}
-
-// ownAccount is the shipped account, or that for upstream's controller.
-func (tr *trial) ownAccount() *rest.Config {
-	if tr.subject.isUpstream {
-		return tr.cluster.exempt
-	}
-	return tr.cluster.account
-}
-
 // prepare prepares a controller without starting it.
-func (tr *trial) prepare(account *rest.Config, flags ...string) *replica {
+func (tr *trial) prepare(flags ...string) *replica {
 	confine, args := tr.ns, tr.subject.flags
 	switch {
 	case tr.everywhere:
@@ -196,7 +174,7 @@ func (tr *trial) prepare(account *rest.Config, flags ...string) *replica {
 	case !tr.subject.isUpstream:
 		confine, args = "", append(slices.Clip(args), "-namespace="+tr.ns)
 	}
-	p, err := proxy.New(account, confine, tr.http2)
+	p, err := proxy.New(tr.account, confine, tr.http2)
 	tr.must(err)
 	r := &replica{proxy: p, kubeconfig: filepath.Join(tr.folder, fmt.Sprintf("kubeconfig-%d", len(tr.replicas)))}
 	args = slices.Concat(args, []string{"-kubeconfig=" + r.kubeconfig}, flags)

@@ -30,7 +30,7 @@ const (
 func rows() []*scenario {
 	var all []*scenario
 	for _, letter := range [][]scenario{
-		rowsWithoutFault, rowsA, rowsB, rowsC, rowsD, rowsD9, rowsE, rowsF, rowsG, rowsG7, rowsAtRest,
+		rowsWithoutFault(), rowsA, rowsB, rowsC, rowsD, rowsD9, rowsE, rowsF, rowsG, rowsG7, rowsAtRest,
 	} {
 		for _, sc := range letter {
 			sc.results = map[*subject]result{}
@@ -42,27 +42,28 @@ func rows() []*scenario {
 
 // workload is something that a user does and that makes a controller write.
 type workload struct {
-	name    string
-	arrange func(tr *trial)
-	act     func(tr *trial)
+	// row and title are those of the workload without a fault.
+	row, title    string
+	name          string
+	arrange, act  func(tr *trial)
+	oursOnly, why string
 }
 
-var rowsWithoutFault = []scenario{
-	{row: "B3", title: "no fault: a Foo is deleted and created again", workload: &workload{
-		name:    "recreate",
+var workloads = []*workload{
+	{
+		row: "B3", name: "recreate", title: "a Foo is deleted and created again",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 1) },
 		act: func(tr *trial) {
 			tr.deleteFoo("a", metav1.DeletePropagationBackground)
 			tr.createFoo("a", "a", 2)
 		},
-	}},
-	{row: "C1", title: "no fault: a Foo asks for a Deployment of another name", workload: &workload{
-		name:    "rename",
+	}, {
+		row: "C1", name: "rename", title: "a Foo asks for a Deployment of another name",
 		arrange: func(tr *trial) { tr.createFoo("a", "one", 1) },
 		act:     func(tr *trial) { tr.renameDeployment("a", "two") },
-	}, why: "it reads only the Deployment of the current name"},
-	{row: "C5", title: "no fault: a Deployment is handed over to a Foo", oursOnly: noAdoption, workload: &workload{
-		name: "adopt",
+		why:     "it reads only the Deployment of the current name",
+	}, {
+		row: "C5", name: "adopt", title: "a Deployment is handed over to a Foo", oursOnly: noAdoption,
 		arrange: func(tr *trial) {
 			tr.createDeployment("orphan")
 			tr.createFoo("a", "orphan", 2)
@@ -70,35 +71,48 @@ var rowsWithoutFault = []scenario{
 		act: func(tr *trial) {
 			tr.patchDeployment("orphan", `{"metadata":{"annotations":{"samplecontroller.k8s.io/adopt-by":"a"}}}`)
 		},
-	}},
-	{row: "C7", title: "no fault: two Foos ask for one Deployment, and the first is deleted", workload: &workload{
-		name: "takeover",
+	}, {
+		row: "C7", name: "takeover", title: "two Foos ask for one Deployment, and the first is deleted",
 		arrange: func(tr *trial) {
 			tr.settledFoo("first", "shared", 1)
 			tr.createFoo("second", "shared", 2)
 		},
 		act: func(tr *trial) { tr.deleteFoo("first", metav1.DeletePropagationBackground) },
-	}},
-	{row: "C8", title: "no fault: somebody deletes the Deployment", workload: &workload{
-		name:    "deleted",
+	}, {
+		row: "C8", name: "deleted", title: "somebody deletes the Deployment",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 2) },
 		act:     func(tr *trial) { tr.deleteDeployment("a") },
-	}},
-	{row: "C14", title: "no fault: somebody scales the Deployment", workload: &workload{
-		name:    "drift",
+	}, {
+		row: "C14", name: "drift", title: "somebody scales the Deployment",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 2) },
 		act:     func(tr *trial) { tr.scaleDeployment("a", 5) },
-	}},
-	{row: "C15", title: "no fault: a Foo is created", workload: &workload{
-		name:    "create",
+	}, {
+		row: "C15", name: "create", title: "a Foo is created",
 		arrange: func(*trial) {},
 		act:     func(tr *trial) { tr.createFoo("a", "a", 2) },
-	}},
-	{row: "C15", title: "no fault: a Foo is scaled", workload: &workload{
-		name:    "scale",
+	}, {
+		row: "C15", name: "scale", title: "a Foo is scaled",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 1) },
 		act:     func(tr *trial) { tr.scaleFoo("a", 3) },
-	}},
+	},
+}
+
+// rowsWithoutFault are the workloads. A workload that fails is known to make no writes.
+func rowsWithoutFault() []scenario {
+	var rows []scenario
+	for _, w := range workloads {
+		rows = append(rows, scenario{
+			row: w.row, title: "no fault: " + w.title, quick: 1, isWorkload: true, oursOnly: w.oursOnly, why: w.why,
+			cases: one(w.name, func(tr *trial) {
+				tr.subject.setWrites(w.name, 0)
+				r, began := w.prepare(tr), time.Now()
+				w.act(tr)
+				tr.stableAndQuiet()
+				tr.subject.setWrites(w.name, len(r.made(since(began), isWork)))
+			}),
+		})
+	}
+	return rows
 }
 
 // prepare starts a controller, and makes it ready for the act.
@@ -107,14 +121,6 @@ func (w *workload) prepare(tr *trial) *replica {
 	w.arrange(tr)
 	tr.settled()
 	return r
-}
-
-// run runs a workload without a fault and returns the number of its writes.
-func (w *workload) run(tr *trial) (writes int) {
-	r, began := w.prepare(tr), time.Now()
-	w.act(tr)
-	tr.stableAndQuiet()
-	return len(r.made(since(began), isWork))
 }
 
 // breakage is a fault of one write. recovered is closed when the controller has recovered.
@@ -131,8 +137,7 @@ func always(name string, fault proxy.Fault) breakage {
 // eachWrite makes a case of each write of each workload with each breakage.
 func eachWrite(breakages ...breakage) []trialCase {
 	var cases []trialCase
-	for _, row := range rowsWithoutFault {
-		w := row.workload
+	for _, w := range workloads {
 		for write := 1; write <= manyWrites; write++ {
 			for _, b := range breakages {
 				cases = append(cases, trialCase{
@@ -157,8 +162,7 @@ func eachWrite(breakages ...breakage) []trialCase {
 // eachWorkload makes a case of each workload.
 func eachWorkload(run func(tr *trial, w *workload)) []trialCase {
 	var cases []trialCase
-	for _, row := range rowsWithoutFault {
-		w := row.workload
+	for _, w := range workloads {
 		cases = append(cases, trialCase{name: w.name, run: func(tr *trial) { run(tr, w) }, needs: w.name})
 	}
 	return cases
