@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -164,23 +165,19 @@ func annotating(annotations map[string]string) string {
 }
 
 // takeAway makes Deployment a one that no Foo controls, and protects it.
-func takeAway(tr *trial) {
+func (tr *trial) takeAway() {
 	tr.protect(tr.patchDeployment("a", `{"metadata":{"ownerReferences":null}}`))
 }
 
 // setQuota creates a quota for one resource, or changes it, and waits until it is in force.
 func (tr *trial) setQuota(name corev1.ResourceName, limit string) {
-	quotas := tr.cluster.kube.CoreV1().ResourceQuotas(tr.ns)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}}
-	quota.Spec.Hard = corev1.ResourceList{name: resource.MustParse(limit)}
-	_, err := quotas.Create(tr.ctx, quota, metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		_, err = quotas.Update(tr.ctx, quota, metav1.UpdateOptions{})
-	}
+	quotas, hard := tr.cluster.kube.CoreV1().ResourceQuotas(tr.ns), corev1.ResourceList{name: resource.MustParse(limit)}
+	quota := applycorev1.ResourceQuota("few", tr.ns).WithSpec(applycorev1.ResourceQuotaSpec().WithHard(hard))
+	_, err := quotas.Apply(tr.ctx, quota, metav1.ApplyOptions{FieldManager: somebody})
 	tr.must(err)
 	tr.await("the quota is in force", func(ctx context.Context) error {
-		found, err := quotas.Get(ctx, quota.Name, metav1.GetOptions{})
-		if err == nil && (len(found.Status.Used) == 0 || !equality.Semantic.DeepEqual(found.Status.Hard, quota.Spec.Hard)) {
+		found, err := quotas.Get(ctx, *quota.Name, metav1.GetOptions{})
+		if err == nil && (len(found.Status.Used) == 0 || !equality.Semantic.DeepEqual(found.Status.Hard, hard)) {
 			err = fmt.Errorf("its status is %+v", found.Status)
 		}
 		return err
@@ -247,12 +244,11 @@ func (tr *trial) awaitConverged(foos ...string) {
 			return err
 		}
 		for i := range now.foos {
-			foo := &now.foos[i]
-			if slices.Contains(foos, foo.Name) && now.checkFoo(tr, foo) != nil {
-				return fmt.Errorf("Foo %s has not", foo.Name)
+			if foo := &now.foos[i]; slices.Contains(foos, foo.Name) {
+				err = errors.Join(err, now.checkFoo(tr, foo))
 			}
 		}
-		return nil
+		return err
 	})
 }
 

@@ -42,8 +42,9 @@ type scenario struct {
 	oursOnly string
 	// why explains in docs/faults.md why upstream's controller fails the row. The error
 	// of the run is shown beside it.
-	why     string
-	results map[*subject]result
+	why string
+	// ours and upstream are the results.
+	ours, upstream result
 }
 
 // trialCase is one way to try a fault.
@@ -207,7 +208,7 @@ type result struct {
 func (sc *scenario) note(s *subject, err error) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	found := sc.results[s]
+	found := sc.resultOf(s)
 	found.Tried++
 	if err != nil {
 		found.Failed++
@@ -216,14 +217,20 @@ func (sc *scenario) note(s *subject, err error) {
 			found.Reason = reason // the same one, in whatever order the trials end
 		}
 	}
-	sc.results[s] = found
 }
 
 // noteSkipped records why a row can't be run with a subject.
 func (sc *scenario) noteSkipped(s *subject, why string) {
 	run.mu.Lock()
 	defer run.mu.Unlock()
-	sc.results[s] = result{skipped: why}
+	sc.resultOf(s).skipped = why
+}
+
+func (sc *scenario) resultOf(s *subject) *result {
+	if s.isUpstream {
+		return &sc.upstream
+	}
+	return &sc.ours
 }
 
 // varying matches the parts of an error that differ from run to run.
@@ -255,14 +262,13 @@ type pageRow struct {
 func newPage() page {
 	shown := page{Seed: run.seed}
 	for _, sc := range run.rows {
-		if len(sc.results) == 0 {
+		if sc.ours == (result{}) && sc.upstream == (result{}) {
 			continue // excluded by -run
 		}
-		mine, theirs := sc.results[run.ours], sc.results[run.upstream]
-		shown.Total += mine.Tried
-		shown.Ours.add(mine)
-		shown.Theirs.add(theirs)
-		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, sc.why, mine, theirs})
+		shown.Total += sc.ours.Tried
+		shown.Ours.add(sc.ours)
+		shown.Theirs.add(sc.upstream)
+		shown.Rows = append(shown.Rows, pageRow{sc.row, sc.title, sc.why, sc.ours, sc.upstream})
 	}
 	return shown
 }

@@ -326,7 +326,7 @@ func (tr *trial) endRecording() {
 	if tr.recording == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(tr.ctx, waitTimeout, errTimeout)
+	ctx, cancel := context.WithTimeout(tr.ctx, waitTimeout)
 	defer cancel()
 	sentences, err := tr.recording.Lies(ctx)
 	if err != nil {

@@ -19,9 +19,6 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -230,6 +227,9 @@ func (p *controlPlane) parse(output string) error {
 		}}
 	}
 	arguments[etcd] = append(arguments[etcd], "--unsafe-no-fsync=true")
+	for _, name := range []string{controllerManager, scheduler} { // which must not wait for a Lease to expire
+		arguments[name] = append(arguments[name], "--leader-elect=false")
+	}
 	return nil
 }
 
@@ -249,24 +249,11 @@ func (p *controlPlane) start(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// awaitReady waits until the API server is ready, and deletes the Leases of the other
-// components, so that they need not wait for those to expire.
+// awaitReady waits until the API server is ready.
 func (p *controlPlane) awaitReady(ctx context.Context) error {
-	err := testcluster.Await(ctx, waitTimeout, "the API server is ready", func(ctx context.Context) error {
+	return testcluster.Await(ctx, waitTimeout, "the API server is ready", func(ctx context.Context) error {
 		return p.kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
-	return errors.Join(err, p.deleteLeases(ctx))
-}
-
-func (p *controlPlane) deleteLeases(ctx context.Context) error {
-	var errs []error
-	for _, name := range []string{controllerManager, scheduler} {
-		err := p.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, name, metav1.DeleteOptions{})
-		if err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // kill kills components, and returns when they have ended.

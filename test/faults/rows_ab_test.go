@@ -15,10 +15,10 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-var rowsA = []scenario{
+var rowsA = []*scenario{
 	{row: "A1", title: "crash before and after each write", quick: 10, cases: eachWrite(
-		breakage{"crash before", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Crash(r.crash) }},
-		breakage{"crash after", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Done(proxy.Crash(r.crash)) }},
+		breakage{"crash before", func(r *replica, _ <-chan struct{}) proxy.Fault { return r.crashAtCall }},
+		breakage{"crash after", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Done(r.crashAtCall) }},
 	)},
 	{row: "A2", title: "a write is done, and its reply is lost",
 		quick: 6, cases: eachWrite(always("reply lost", proxy.Done(proxy.Cut)))},
@@ -50,11 +50,16 @@ var rowsA = []scenario{
 	})},
 }
 
+// crashAtCall is the fault of a controller that is killed during a call.
+func (r *replica) crashAtCall(x *proxy.Exchange) {
+	r.crash()
+	proxy.Cut(x)
+}
+
 // A4.
 func (tr *trial) stopped(signal syscall.Signal, again bool) {
 	r := tr.start()
 	open := tr.holdNext(r, isCreate, proxy.Forward, func() { tr.createFoo("a", "a", 1) })
-	defer open()
 	r.signal(signal)
 	tr.pause(quiet / 3)
 	if again {
@@ -77,7 +82,6 @@ func (tr *trial) lateCache(resource string) {
 	tr.scaleFoo("a", 2)
 	tr.createFoo("b", "b", 1)
 	release := r.proxy.HoldEvents(resource)
-	defer release()
 	for range 2 {
 		r.crash()
 		tr.mustNotWrite(quiet)
@@ -85,13 +89,12 @@ func (tr *trial) lateCache(resource string) {
 	release()
 }
 
-var rowsB = []scenario{
+var rowsB = []*scenario{
 	{row: "B1", title: "the cache lacks the controller's own create: there is no second create",
 		quick: 1, cases: one("own create unseen", func(tr *trial) {
 			r := tr.start()
 			tr.settledFoo("other", "other", 1)
 			release := r.proxy.HoldEvents("deployments")
-			defer release()
 			tr.createFoo("a", "a", 1)
 			tr.awaitCalls(r, 2, isCreate, succeeded)
 			tr.scaleFoo("a", 3)
@@ -108,7 +111,6 @@ var rowsB = []scenario{
 			stale := tr.start()
 			tr.startWithFoo("a", 2)
 			release := stale.proxy.HoldEvents("foos")
-			defer release()
 			before := len(stale.made(isUpdate, succeeded))
 			tr.scaleFoo("a", 4)
 			tr.awaitReplicas("a", 4)
@@ -135,7 +137,6 @@ var rowsB = []scenario{
 			tr.createFoo("a", "a", 3)
 			tr.pause(2 * quiet)
 			now := tr.deployment("a")
-			tr.must(tr.plane.deleteLeases(tr.ctx))
 			tr.must(tr.plane.start(tr.ctx, controllerManager))
 			if now.UID != old.UID || now.Generation != old.Generation {
 				tr.failf("it changed the Deployment of a deleted Foo")
@@ -190,7 +191,6 @@ var rowsB = []scenario{
 		quick: 1, cases: []trialCase{{name: "unseen", run: func(tr *trial) {
 			r := tr.startWithFoo("one", 1)
 			release := r.proxy.HoldEvents("foos")
-			defer release()
 			tr.renameDeployment("a", "two")
 			tr.renameDeployment("a", "one")
 			release()

@@ -23,10 +23,9 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-var rowsC = []scenario{
+var rowsC = []*scenario{
 	{row: "C3", title: "foreground deletion of a Foo: no new Deployment is created",
 		quick: 1, cases: one("held by a finalizer", func(tr *trial) {
-			// A Foo that waits for the deletion of its Deployment gets no new one.
 			tr.startWithFoo("a", 1)
 			tr.patchFoo("a", held)
 			tr.settled()
@@ -52,7 +51,7 @@ var rowsC = []scenario{
 	{row: "C6", title: "a user removes the owner reference", quick: 1, exempt: true, cases: one("by a user", func(tr *trial) {
 		// The Deployment is an orphan then, and the controller does not write to it.
 		tr.startWithFoo("a", 1)
-		takeAway(tr)
+		tr.takeAway()
 		tr.scaleFoo("a", 2)
 	})},
 	{row: "C7", title: "two Foos ask for one Deployment", quick: 1, exempt: true, cases: one("two Foos", func(tr *trial) {
@@ -72,7 +71,6 @@ var rowsC = []scenario{
 		})},
 	{row: "C10", title: "the namespace is being deleted: no further write is attempted",
 		quick: 1, cases: one("with a Foo held by a finalizer", func(tr *trial) {
-			// A finalizer keeps the Foo.
 			tr.startWithFoo("a", 1)
 			tr.patchFoo("a", held)
 			tr.settled()
@@ -143,7 +141,6 @@ var rowsC = []scenario{
 		})},
 	{row: "C14", title: "what other writers put on the Deployment stays",
 		quick: 1, exempt: true, cases: one("an annotation and a sidecar", func(tr *trial) {
-			// An annotation and a container that others added survive an update.
 			const withSidecar = `{"spec":{"template":{"spec":{"containers":[
 		{"name":"nginx","image":"nginx:latest"},{"name":"sidecar","image":"busybox"}]}}}}`
 			tr.startWithFoo("a", 1)
@@ -164,8 +161,6 @@ var rowsC = []scenario{
 	{row: "C16", title: "a Foo is renamed: the old Deployment stays in service until the new one is ready, and the new one begins with its number",
 		quick: 1, cases: []trialCase{
 			{name: "the number of Pods is left to others", run: func(tr *trial) {
-				// The number of Pods is left to others, such as an autoscaler. The new Deployment
-				// begins with it.
 				r := tr.start()
 				_, err := tr.foos().Create(tr.ctx, newFoo("a", "one", nil), metav1.CreateOptions{})
 				tr.must(err)
@@ -185,7 +180,6 @@ var rowsC = []scenario{
 				tr.mustServe()
 			}, needs: "rename"},
 			{name: "a third name while the second Deployment has no Pods", run: func(tr *trial) {
-				// A Foo is renamed again while a quota keeps the new Deployment from having Pods.
 				const stays = `Deployment "one" stays in service until then`
 				tr.startWithFoo("one", 1)
 				tr.setQuota(corev1.ResourcePods, "1")
@@ -202,7 +196,6 @@ var rowsC = []scenario{
 				tr.mustServe()
 			}, needs: "rename"},
 			{name: "the new name is refused", run: func(tr *trial) {
-				// A policy refuses the new name.
 				tr.startWithFoo("one", 1)
 				tr.deny("two", creates, "")
 				tr.whileRefused("a", samplev1alpha1.ReasonDeploymentFailed, func() {

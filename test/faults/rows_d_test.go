@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rows D: the API server and its store. Here are D1 to D8: rival writers, failures, calls
-// that hang, and components of the control plane.
+// Rows D: the API server and its store: rival writers, failures, calls that hang, components of
+// the control plane, tokens, permissions, what refuses a Deployment, and large objects.
 
 package faults
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
-var rowsD = []scenario{
+var rowsD = []*scenario{
 	{row: "D1", title: "another client writes to the Deployment",
 		quick: 2, exempt: true, why: "as C14, and without a resourceVersion", cases: []trialCase{
 			{name: "while the write is under way", run: func(tr *trial) {
@@ -29,14 +38,12 @@ var rowsD = []scenario{
 			}},
 			{name: "takes the owner away while the write is under way", run: func(tr *trial) {
 				open := tr.holdScale(tr.startWithFoo("a", 1), proxy.Forward)
-				takeAway(tr)
+				tr.takeAway()
 				open()
 			}},
 			{name: "unseen by the cache", run: func(tr *trial) {
-				// The controller does not see the other client's write.
 				r := tr.startWithFoo("a", 1)
 				release := r.proxy.HoldEvents("deployments")
-				defer release()
 				tr.annotate("a", "mine")
 				tr.scaleFoo("a", 3)
 				tr.awaitCall(r, isUpdate, isAnswered)
@@ -127,6 +134,79 @@ var rowsD = []scenario{
 	{row: "D8", title: "the API server does not support WatchList", quick: 2, cases: throughout(func(r *replica) {
 		r.proxy.Use(isInitialStream, proxy.Refuse(http.StatusUnprocessableEntity))
 	})},
+	{row: "D9", title: "the token is rotated", exempt: true, cases: one("in a file", func(tr *trial) {
+		tr.timeout = 2 * waitTimeout // client-go reads the file once a minute
+		r := tr.prepare()
+		file := filepath.Join(tr.folder, "token")
+		var valid atomic.Value
+		rotate := func(token string) {
+			valid.Store(token)
+			tr.must(os.WriteFile(file, []byte(token), 0o600))
+		}
+		isStale := func(call *proxy.Call) bool { return call.Token != valid.Load() }
+		r.proxy.Use(isStale, proxy.Refuse(http.StatusUnauthorized))
+		tr.must(r.writeKubeconfig(clientcmdapi.AuthInfo{TokenFile: file}))
+		rotate("first")
+		tr.must(r.start())
+		tr.settledFoo("a", "a", 1)
+		rotate("second")
+		r.proxy.EndWatches("")
+		tr.scaleFoo("a", 2)
+	})},
+	{row: "D10", title: "a permission is revoked and granted again: the process keeps running",
+		cases: lostPermissions()},
+	{row: "D11", title: "a quota is exhausted, and raised", quick: 1, cases: one("and raised", func(tr *trial) {
+		tr.timeout = backoffTimeout
+		tr.start()
+		tr.setQuota("count/deployments.apps", "1")
+		tr.settledFoo("a", "a", 1)
+		tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed,
+			func() { tr.createFoo("b", "b", 1) }, func() { tr.setQuota("count/deployments.apps", "9") })
+	})},
+	{row: "D12", title: "an admission policy refuses a Deployment with a long message, and is deleted",
+		quick: 1, cases: []trialCase{
+			{name: "a create", run: func(tr *trial) { tr.refuseByPolicy(creates) }},
+			{name: "an update", run: func(tr *trial) { tr.refuseByPolicy(updates) }},
+		}},
+	{row: "D14", title: "other writers have filled a Foo and its Deployment with annotations",
+		quick: 1, exempt: true, cases: one("of annotations", func(tr *trial) {
+			tr.createFoo("a", "a", 1)
+			tr.patchFoo("a", annotating(bigAnnotations(maxAnnotations)))
+			tr.start()
+			tr.settled()
+			// The Deployment controller copies the annotations to the ReplicaSet, and adds its own.
+			theirs := bigAnnotations(maxAnnotations - 1)
+			tr.patchDeployment("a", annotating(theirs))
+			tr.protectAnnotations("a", theirs)
+			tr.settled()
+			tr.scaleFoo("a", 3)
+		}), why: "as C14"},
+	{row: "D15", title: "the first streams of all Foos are answered with 503, and the Foos are large: they are never in memory all at once",
+		exempt: true, cases: one("unavailable", func(tr *trial) {
+			r := tr.startWithFoo("a", 1)
+			r.kill()
+			annotations := annotating(bigAnnotations(maxAnnotations))
+			for i := range largeFoos {
+				name := fmt.Sprintf("large-%d", i)
+				tr.createFoo(name, "a", 1)
+				tr.patchFoo(name, annotations)
+			}
+			isFoos := both(isInitialStream, attempted("foos", "watch"))
+			r.proxy.Use(first(2, isFoos), proxy.Refuse(http.StatusServiceUnavailable))
+			tr.must(r.start())
+			tr.stableAndQuiet()
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.current().ID()))
+			tr.must(err)
+			_, peak, _ := strings.Cut(string(status), "VmHWM:")
+			var kib int
+			_, err = fmt.Sscan(peak, &kib)
+			tr.must(err)
+			if kib > largestPeak {
+				tr.failf("it took %d MiB of memory for %d Foos of 256 KiB, as if it had had all of them at once",
+					kib>>10, largeFoos)
+			}
+		}),
+		why: "it lists all objects when their stream fails, and its cache keeps them whole"},
 }
 
 // D1: a hundred writes of another client.
@@ -184,4 +264,112 @@ const (
 	lostChanges = 1000
 	// maxWritesAfterRestore is more than a controller needs to converge after the restore.
 	maxWritesAfterRestore = 200
+)
+
+// lostPermissions makes a case of each permission: it is revoked and granted again.
+func lostPermissions() []trialCase {
+	var cases []trialCase
+	for _, permission := range []string{
+		"list foos", "watch foos", "get foos", "update foos/status", "update foos/finalizers",
+		"list deployments", "watch deployments", "get deployments",
+		"create deployments", "patch deployments", "delete deployments", "create events",
+	} {
+		cases = append(cases, trialCase{name: permission, run: func(tr *trial) {
+			tr.timeout = backoffTimeout
+			role, r := tr.startWithRole()
+			tr.settledFoo("a", "one", 1)
+			verb, resource, _ := strings.Cut(permission, " ")
+			less := role.DeepCopy()
+			for i := range less.Rules {
+				if slices.Contains(less.Rules[i].Resources, resource) {
+					less.Rules[i].Verbs = slices.DeleteFunc(less.Rules[i].Verbs, func(v string) bool { return v == verb })
+				}
+			}
+			less.Rules = slices.DeleteFunc(less.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+			less = tr.updateRole(less)
+			r.proxy.EndWatches("")
+			if tr.subject.can("rename", 1) {
+				tr.renameDeployment("a", "two")
+			}
+			tr.scaleFoo("a", 2)
+			tr.createFoo("b", "b", 1)
+			tr.pause(2 * quiet)
+			tr.mustRun(r)
+			less.Rules = role.Rules
+			tr.updateRole(less)
+		}})
+	}
+	return cases
+}
+
+func (tr *trial) updateRole(role *rbacv1.Role) *rbacv1.Role {
+	updated, err := tr.cluster.kube.RbacV1().Roles(tr.ns).Update(tr.ctx, role, metav1.UpdateOptions{})
+	tr.must(err)
+	return updated
+}
+
+// startWithRole starts a controller as an account of the trial's own, which has its
+// permissions by a Role.
+func (tr *trial) startWithRole() (*rbacv1.Role, *replica) {
+	const name = "controller"
+	var rules []rbacv1.PolicyRule
+	roles := []string{shipped}
+	if tr.subject.isUpstream {
+		roles = append(roles, upstreamAccount)
+	}
+	for _, from := range roles {
+		role, err := tr.cluster.kube.RbacV1().ClusterRoles().Get(tr.ctx, from, metav1.GetOptions{})
+		tr.must(err)
+		rules = append(rules, role.Rules...)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := tr.cluster.kube.CoreV1().ServiceAccounts(tr.ns).Create(tr.ctx, account, metav1.CreateOptions{})
+	tr.must(err)
+	role := tr.createRole(name, rules, tr.ns, name)
+	tr.account, err = testcluster.ConfigOf(tr.ctx, tr.cluster.config, tr.ns, name)
+	tr.must(err)
+	return role, tr.start()
+}
+
+// D12: a policy refuses a write that one of the Foos needs. Its message has nearly 5 KiB, the
+// limit, has characters of more than one byte, and differs for each Deployment.
+func (tr *trial) refuseByPolicy(operation string) {
+	tr.timeout = backoffTimeout
+	tr.startWithFoo("a", 1)
+	if operation == updates {
+		tr.settledFoo("b", "b", 1)
+	}
+	tr.deny("b", operation, strings.Repeat("no way – ", 445))
+	tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed, func() {
+		if operation == updates {
+			tr.scaleFoo("b", 3)
+		} else {
+			tr.createFoo("b", "b", 1)
+		}
+		tr.stableAndQuiet()
+		tr.mustSay("b", denialText)
+		tr.scaleFoo("a", 2)
+		tr.createFoo("c", "c", 1)
+	}, tr.withdraw)
+}
+
+// maxAnnotations is how many annotations of 1 KiB an object may have: 256 KiB in total.
+const maxAnnotations = 256
+
+// bigAnnotations returns annotations of 1 KiB each, key included.
+func bigAnnotations(count int) map[string]string {
+	annotations := map[string]string{}
+	for i := range count {
+		key := fmt.Sprintf("somebody/%03d", i)
+		annotations[key] = strings.Repeat("x", 1024-len(key))
+	}
+	return annotations
+}
+
+const (
+	// largeFoos is a number of Foos of 256 KiB, 50 MiB in all.
+	largeFoos = 200
+	// largestPeak is less than a controller takes, in KiB, that has them in memory all at
+	// once, and more than one that trims each as it arrives.
+	largestPeak = 120 << 10
 )

@@ -20,7 +20,7 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-var rowsG7 = []scenario{
+var rowsG7 = []*scenario{
 	{row: "G7", title: "an adopted Deployment has a very long selector",
 		quick: 1, cases: one("of 6,000 characters", func(tr *trial) {
 			// The selector of an adopted Deployment is longer than a status may hold, and a part
@@ -54,7 +54,7 @@ var rowsG7 = []scenario{
 		})},
 	{row: "G8", title: "a Deployment that was handed over once is taken away: it is not adopted again",
 		quick: 2, oursOnly: noAdoption, cases: []trialCase{
-			{name: "the owner is taken away", run: func(tr *trial) { tr.adoptedOnce(func() { takeAway(tr) }) }},
+			{name: "the owner is taken away", run: func(tr *trial) { tr.adoptedOnce(tr.takeAway) }},
 			{name: "an orphan, and a Foo of the same name", run: func(tr *trial) {
 				tr.adoptedOnce(func() {
 					tr.orphan()
@@ -70,7 +70,6 @@ var rowsG7 = []scenario{
 		quick: 2, cases: denials()},
 	{row: "G13", title: "somebody changes the Deployment back after each repair: few repairs, one Warning, and the Foo says who it is",
 		cases: one("the replicas", func(tr *trial) {
-			// An opponent sets the replicas back as soon as they are repaired.
 			r := tr.startWithFoo("a", 1)
 			began := time.Now()
 			tr.oppose("a", 3)

@@ -25,7 +25,7 @@ import (
 	"example.com/sample-controller/test/faults/proxy"
 )
 
-var rowsG = []scenario{
+var rowsG = []*scenario{
 	{row: "G1", title: "a webhook that must be called is down (500): the Foo reports it, and the existing Pods stay in service",
 		quick: 3, cases: []trialCase{
 			{name: "a create", run: func(tr *trial) {
@@ -88,7 +88,6 @@ var rowsG = []scenario{
 		why: "each event of the Deployment adds the Foo's key to the queue at once, whatever its back-off"},
 	{row: "G5", title: "a Deployment is paused during a rollout",
 		quick: 1, cases: one("by a user", func(tr *trial) {
-			// A user paused a Deployment, and its template changes.
 			tr.startWithFoo("a", 2)
 			tr.patchDeployment("a", `{"spec":{"paused":true}}`)
 			tr.settled()

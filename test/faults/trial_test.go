@@ -228,8 +228,6 @@ func (tr *trial) diagnostics() string {
 	return text.String()
 }
 
-var errTimeout = errors.New("not within the timeout")
-
 // errNotRolledOut says that a Deployment is as requested, but the cluster has not created
 // all its Pods yet.
 var errNotRolledOut = errors.New("not rolled out")

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The workloads: what a user does and what makes a controller write. They are run without a
-// fault, then with a fault of each write, and under conditions that last.
+// fault, then with a fault of each write, and under conditions that last. And the requests of a
+// controller: which of them break, and which a row counts or waits for.
 
 package faults
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/test/faults/proxy"
@@ -28,16 +35,7 @@ const (
 
 // rows are the rows of the matrix, in the order of docs/faults.md.
 func rows() []*scenario {
-	var all []*scenario
-	for _, letter := range [][]scenario{
-		rowsWithoutFault(), rowsA, rowsB, rowsC, rowsD, rowsD9, rowsE, rowsF, rowsG, rowsG7, rowsAtRest,
-	} {
-		for _, sc := range letter {
-			sc.results = map[*subject]result{}
-			all = append(all, &sc)
-		}
-	}
-	return all
+	return slices.Concat(rowsWithoutFault(), rowsA, rowsB, rowsC, rowsD, rowsE, rowsF, rowsG, rowsG7, rowsAtRest)
 }
 
 // workload is something that a user does and that makes a controller write.
@@ -98,10 +96,10 @@ var workloads = []*workload{
 }
 
 // rowsWithoutFault are the workloads. A workload that fails is known to make no writes.
-func rowsWithoutFault() []scenario {
-	var rows []scenario
+func rowsWithoutFault() []*scenario {
+	var rows []*scenario
 	for _, w := range workloads {
-		rows = append(rows, scenario{
+		rows = append(rows, &scenario{
 			row: w.row, title: "no fault: " + w.title, quick: 1, isWorkload: true, oursOnly: w.oursOnly, why: w.why,
 			cases: one(w.name, func(tr *trial) {
 				tr.subject.setWrites(w.name, 0)
@@ -178,4 +176,152 @@ func throughout(begin func(*replica)) []trialCase {
 		tr.settled()
 		w.act(tr)
 	})
+}
+
+// selector says which requests are meant.
+type selector func(*proxy.Call) bool
+
+func all(*proxy.Call) bool { return true }
+
+// attempted selects requests by their resource and verb.
+func attempted(resource string, verbs ...string) selector {
+	return func(call *proxy.Call) bool { return call.Resource == resource && slices.Contains(verbs, call.Verb) }
+}
+
+// The first selectors are of requests, successful or not. This controller updates a Deployment
+// with a patch, and upstream's with the whole object.
+var (
+	isCreate                   = attempted("deployments", "create")
+	isUpdate                   = attempted("deployments", "update", "patch")
+	isDelete                   = attempted("deployments", "delete")
+	isDeploymentWrite          = attempted("deployments", "create", "update", "patch", "delete", "deletecollection")
+	isWrite           selector = (*proxy.Call).IsWrite
+	isWork            selector = (*proxy.Call).IsWork
+	succeeded         selector = (*proxy.Call).Succeeded
+)
+
+func isAnswered(call *proxy.Call) bool { return call.Code != 0 }
+func hasFault(call *proxy.Call) bool   { return call.Fault != "" }
+
+// isInitialStream selects watches that begin with the objects that exist.
+func isInitialStream(call *proxy.Call) bool { return call.IsWatch() && call.SendsInitial }
+
+// inNamespace selects requests for a namespace.
+func inNamespace(ns string) selector {
+	return func(call *proxy.Call) bool { return call.Namespace == ns }
+}
+
+// isWarning selects Events of the type Warning.
+func isWarning(call *proxy.Call) bool {
+	return call.IsWrite() && call.Resource == "events" &&
+		bytes.Contains(call.Answer, []byte(`"type":"`+corev1.EventTypeWarning+`"`))
+}
+
+// isAbout selects writes to a Foo, or to the Deployment of its name.
+func isAbout(foo string) selector {
+	return func(call *proxy.Call) bool {
+		return call.IsWork() && (call.Name == foo || call.Name == "" && bytes.Contains(call.Body, []byte(foo)))
+	}
+}
+
+// since selects requests that begin after now.
+func since(began time.Time) selector {
+	return func(call *proxy.Call) bool { return call.Began.After(began) }
+}
+
+// both selects what all selectors select.
+func both(selectors ...selector) selector {
+	return func(call *proxy.Call) bool {
+		return !slices.ContainsFunc(selectors, func(is selector) bool { return !is(call) })
+	}
+}
+
+// first selects a number of requests only, and nth the one with a number, counted from 1.
+func first(limit int, is selector) selector {
+	return numbered(is, func(number int) bool { return number <= limit })
+}
+
+func nth(number int, is selector) selector {
+	return numbered(is, func(n int) bool { return n == number })
+}
+
+func numbered(is selector, right func(number int) bool) selector {
+	var selected atomic.Int32
+	return func(call *proxy.Call) bool { return is(call) && right(int(selected.Add(1))) }
+}
+
+// made returns the requests of a controller that all selectors select.
+func (r *replica) made(selectors ...selector) []*proxy.Call {
+	is := both(selectors...)
+	return slices.DeleteFunc(r.proxy.Calls(), func(call *proxy.Call) bool { return !is(call) })
+}
+
+// made returns the requests of all controllers that all selectors select.
+func (tr *trial) made(selectors ...selector) []*proxy.Call {
+	var calls []*proxy.Call
+	for _, r := range tr.replicas {
+		calls = append(calls, r.made(selectors...)...)
+	}
+	return calls
+}
+
+// awaitCalls waits until a controller has made a number of requests that all selectors
+// select, and returns the first.
+func (tr *trial) awaitCalls(r *replica, times int, selectors ...selector) *proxy.Call {
+	var found []*proxy.Call
+	tr.await(fmt.Sprintf("there are %d requests", times), func(context.Context) error {
+		if found = r.made(selectors...); len(found) < times {
+			return fmt.Errorf("there are %d", len(found))
+		}
+		return nil
+	})
+	return found[0]
+}
+
+func (tr *trial) awaitCall(r *replica, selectors ...selector) *proxy.Call {
+	return tr.awaitCalls(r, 1, selectors...)
+}
+
+// holdNext holds the first request that is selected and that act causes. It returns when
+// the request is held. When open is called, the request is left to another fault.
+func (tr *trial) holdNext(r *replica, is selector, then proxy.Fault, act func()) (open func()) {
+	release := make(chan struct{})
+	r.proxy.Use(first(1, is), proxy.Hold(release, then))
+	act()
+	// Another call may have a fault, too: the watch of the Lease that a standby ends when it leads.
+	tr.awaitCall(r, is, hasFault)
+	return sync.OnceFunc(func() { close(release) })
+}
+
+// holdScale is holdNext for the update that makes a Foo's Deployment larger.
+func (tr *trial) holdScale(r *replica, then proxy.Fault) (open func()) {
+	return tr.holdNext(r, isUpdate, then, func() { tr.scaleFoo("a", 3) })
+}
+
+// mustNotWrite fails if a controller writes a Foo or a Deployment, or tries to, within a
+// time.
+func (tr *trial) mustNotWrite(howLong time.Duration) {
+	began := time.Now()
+	tr.pause(howLong)
+	for _, call := range tr.made(since(began), isWork) {
+		tr.failf("it must not write, and did: %s", call.Short())
+	}
+}
+
+// mustRun fails if a controller has ended.
+func (tr *trial) mustRun(r *replica) {
+	if r.current().HasEnded() {
+		tr.failf("the process has ended")
+	}
+}
+
+// mustExit fails unless a controller ends by itself, in time, with an exit code.
+func (tr *trial) mustExit(r *replica, when string, want int) {
+	process := r.current()
+	if !process.Wait(stopTime) {
+		tr.failf("%s it did not exit within %v", when, stopTime)
+	}
+	if code := process.State().ExitCode(); code != want {
+		tr.failf("%s it exited with code %d", when, code)
+	}
 }

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Calls: the record of each request, and the faults that it may meet.
+// Calls: the record of each request, the faults that it may meet, and the ways to forward and
+// answer it.
 
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Call is one request and its result.
@@ -158,32 +163,17 @@ func CutAndLater(begin <-chan struct{}) Fault {
 	}
 }
 
-// Crash calls do, which may kill the client, and does not forward the request.
-func Crash(do func()) Fault {
-	return func(x *Exchange) {
-		x.annotate("crash")
-		do()
-		x.cut()
-	}
-}
-
 // Refuse answers with a code and the reason that the API server gives with it. An answer of
 // 409 is that to a client that lost a race, and one of 410 that to a watch from a version
 // that has been compacted. One of 429 has a Retry-After of a second.
 func Refuse(code int) Fault {
-	reasons := map[int]metav1.StatusReason{
-		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
-		http.StatusForbidden:           metav1.StatusReasonForbidden,
-		http.StatusConflict:            metav1.StatusReasonConflict,
-		http.StatusGone:                metav1.StatusReasonExpired,
-		http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
-		http.StatusInternalServerError: metav1.StatusReasonInternalError,
-		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
-	}
-	if code == http.StatusTooManyRequests {
+	switch code {
+	case http.StatusTooManyRequests:
 		return RetryAfter(1)
+	case http.StatusGone:
+		return status(apierrors.NewResourceExpired("too old").ErrStatus)
 	}
-	return status(metav1.Status{Code: int32(code), Reason: reasons[code], Message: http.StatusText(code)})
+	return status(apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false).ErrStatus)
 }
 
 // DenialText is the message of Denied.
@@ -195,10 +185,7 @@ func Denied(code int) Fault { return status(metav1.Status{Code: int32(code), Mes
 
 // RetryAfter answers 429 with a Retry-After of some seconds.
 func RetryAfter(seconds int) Fault {
-	return status(metav1.Status{
-		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "too many requests",
-		Details: &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)},
-	})
+	return status(apierrors.NewTooManyRequests("too many requests", seconds).ErrStatus)
 }
 
 // RetryAfterText answers 429 as API Priority and Fairness does: with a header and a line
@@ -210,13 +197,14 @@ func RetryAfterText(seconds int) Fault {
 
 // status answers with a Status in place of the API server.
 func status(with metav1.Status) Fault {
-	with.Status = metav1.StatusFailure
-	body := runtime.EncodeOrDie(scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion), &with)
+	with.Kind, with.APIVersion, with.Status = "Status", "v1", metav1.StatusFailure
+	body, err := json.Marshal(with)
+	utilruntime.Must(err)
 	retryAfter := 0
 	if with.Details != nil {
 		retryAfter = int(with.Details.RetryAfterSeconds)
 	}
-	return answer(int(with.Code), "application/json", []byte(body), retryAfter)
+	return answer(int(with.Code), "application/json", body, retryAfter)
 }
 
 // answer answers in place of the API server. A retryAfter of 0 seconds is left out.
@@ -231,4 +219,100 @@ func answer(code int, contentType string, body []byte, retryAfter int) Fault {
 		x.writer.WriteHeader(code)
 		_, _ = x.writer.Write(body)
 	}
+}
+
+// Exchange is a request under way, for a Fault to handle.
+type Exchange struct {
+	Call *Call
+
+	proxy   *Proxy
+	writer  http.ResponseWriter
+	request *http.Request
+	// response is the API server's answer, with the body that has been read. It is nil
+	// without an answer.
+	response *http.Response
+	answered []byte
+}
+
+// send sends the request to the API server. A proxy that is confined to a namespace
+// replaces the path for all namespaces.
+func (x *Exchange) send(ctx context.Context) (*http.Response, error) {
+	out := x.request.Clone(ctx)
+	out.RequestURI = ""
+	out.URL.Scheme, out.URL.Host, out.Host = x.proxy.target.Scheme, x.proxy.target.Host, ""
+	if call := x.Call; x.proxy.namespace != "" && call.Namespace == "" && isFooOrDeployment(call.Resource) {
+		out.URL.Path = path.Join("/apis", call.APIGroup, call.APIVersion, "namespaces", x.proxy.namespace, call.Resource)
+	}
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.Call.Body)), int64(len(x.Call.Body))
+	out.Header.Del("Connection")
+	out.Header.Del("Authorization")
+	out.Header.Del("Accept-Encoding")
+	out.Header.Set("Accept", "application/json")
+	response, err := x.proxy.transport.RoundTrip(out)
+	if err != nil {
+		x.annotate("not answered: " + err.Error())
+	}
+	return response, err
+}
+
+// forward sends the request to the API server, and keeps and records the answer. It
+// continues if the client disconnects.
+func (x *Exchange) forward() {
+	response, err := x.send(x.proxy.life)
+	if err != nil {
+		return
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		x.annotate("not answered in full: " + err.Error())
+		return
+	}
+	x.response, x.answered = response, body
+	x.proxy.note(func() {
+		x.Call.Code = response.StatusCode
+		if x.Call.IsWrite() {
+			x.Call.Answer = body
+			x.Call.Unchanged = x.Call.Method == http.MethodPut && versionOf(body) == versionOf(x.Call.Body)
+		}
+	})
+}
+
+// versionOf returns the resourceVersion of an object in JSON, or "".
+func versionOf(body []byte) string {
+	var object metav1.PartialObjectMetadata
+	if json.Unmarshal(body, &object) != nil {
+		return ""
+	}
+	return object.ResourceVersion
+}
+
+// reply sends the API server's answer to the client, or closes the connection if there is
+// none.
+func (x *Exchange) reply() {
+	if x.response == nil {
+		x.cut()
+	}
+	x.begin(x.response)
+	_, _ = x.writer.Write(x.answered)
+}
+
+// begin sends the header of the API server's answer to the client.
+func (x *Exchange) begin(response *http.Response) {
+	maps.Copy(x.writer.Header(), response.Header)
+	x.writer.Header().Del("Content-Length")
+	x.writer.WriteHeader(response.StatusCode)
+}
+
+// cut closes the connection without an answer.
+func (x *Exchange) cut() { panic(http.ErrAbortHandler) }
+
+// annotate appends to the description of the call's fault.
+func (x *Exchange) annotate(what string) {
+	x.proxy.note(func() {
+		if x.Call.Fault != "" {
+			what = x.Call.Fault + "; " + what
+		}
+		x.Call.Fault = what
+	})
 }

@@ -10,6 +10,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"io"
 	"log"
@@ -41,10 +42,9 @@ type Proxy struct {
 	end  context.CancelFunc
 	late sync.WaitGroup
 
-	mu      sync.Mutex
-	rules   []*rule
-	calls   []*Call
-	changed chan struct{}
+	mu    sync.Mutex
+	rules []*rule
+	calls []*Call
 	// watches are the open watches, with what ends them, and edit is applied to their events.
 	watches map[*Exchange]context.CancelFunc
 	edit    func(context.Context, Event) [][]byte
@@ -70,8 +70,7 @@ func New(config *rest.Config, namespace string, http2 bool) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{
-		target: target, transport: transport, namespace: namespace,
-		watches: map[*Exchange]context.CancelFunc{}, changed: make(chan struct{}),
+		target: target, transport: transport, namespace: namespace, watches: map[*Exchange]context.CancelFunc{},
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	// With TLS, because client-go sends no credentials without it.
@@ -125,30 +124,11 @@ func (p *Proxy) Calls() []*Call {
 	return calls
 }
 
-// Await waits until found returns true for the calls so far.
-func (p *Proxy) Await(ctx context.Context, found func([]*Call) bool) error {
-	for {
-		p.mu.Lock()
-		changed := p.changed
-		p.mu.Unlock()
-		if found(p.Calls()) {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// note changes a call under the lock, and wakes those who wait for a change.
+// note changes a call under the lock.
 func (p *Proxy) note(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
-	close(p.changed)
-	p.changed = make(chan struct{})
 }
 
 // admit records a request and returns how to handle it.
@@ -217,3 +197,107 @@ func (c *connection) Write(content []byte) (int, error) {
 
 // Silence makes all open connections go dead. New ones work.
 func (p *Proxy) Silence() { p.accepted.dead.Swap(new(atomic.Bool)).Store(true) }
+
+// Event is one event of a watch.
+type Event struct {
+	Resource string
+	Type     string
+	Name     string
+	// Raw is the event as the API server sent it.
+	Raw []byte
+}
+
+func newEvent(resource string, raw []byte) Event {
+	var read struct {
+		Type   string
+		Object struct{ Metadata struct{ Name string } }
+	}
+	// An event that can't be parsed is forwarded unchanged.
+	_ = json.Unmarshal(raw, &read)
+	return Event{Resource: resource, Type: read.Type, Name: read.Object.Metadata.Name, Raw: raw}
+}
+
+// Times returns the event a number of times, for an edit.
+func (e Event) Times(number int) [][]byte { return slices.Repeat([][]byte{e.Raw}, number) }
+
+// EditEvents sets a function that returns what is sent in place of each event. It may wait
+// before. Nil removes it.
+func (p *Proxy) EditEvents(edit func(context.Context, Event) (sent [][]byte)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.edit = edit
+}
+
+// HoldEvents holds back the events of a resource's watches, including new ones, until
+// release is called.
+func (p *Proxy) HoldEvents(resource string) (release func()) {
+	released := make(chan struct{})
+	p.EditEvents(func(ctx context.Context, event Event) [][]byte {
+		if event.Resource == resource {
+			select {
+			case <-released:
+			case <-ctx.Done():
+			}
+		}
+		return event.Times(1)
+	})
+	return sync.OnceFunc(func() {
+		close(released)
+		p.EditEvents(nil)
+	})
+}
+
+// EndWatches ends the open watches of a resource, as an API server does after a while. An
+// empty resource means all.
+func (p *Proxy) EndWatches(resource string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for x, end := range p.watches {
+		if resource == "" || x.Call.Resource == resource {
+			end()
+		}
+	}
+}
+
+// stream forwards a watch, event by event.
+func (x *Exchange) stream() {
+	ctx, end := context.WithCancel(x.request.Context())
+	defer end()
+	x.proxy.note(func() { x.proxy.watches[x] = end })
+	defer x.proxy.note(func() { delete(x.proxy.watches, x) })
+	response, err := x.send(ctx)
+	if err != nil {
+		x.cut()
+	}
+	defer response.Body.Close()
+	x.proxy.note(func() { x.Call.Code = response.StatusCode })
+	x.begin(response)
+	x.flush()
+	events := json.NewDecoder(response.Body)
+	for {
+		var raw json.RawMessage
+		if events.Decode(&raw) != nil {
+			return
+		}
+		for _, sent := range x.edited(ctx, newEvent(x.Call.Resource, raw)) {
+			if ctx.Err() != nil {
+				return
+			}
+			_, _ = x.writer.Write(append(slices.Clip(sent), '\n'))
+			x.flush()
+		}
+	}
+}
+
+// edited returns what is sent in place of an event.
+func (x *Exchange) edited(ctx context.Context, event Event) [][]byte {
+	x.proxy.mu.Lock()
+	edit := x.proxy.edit
+	x.proxy.mu.Unlock()
+	if edit == nil {
+		return event.Times(1)
+	}
+	return edit(ctx, event)
+}
+
+func (x *Exchange) flush() { _ = http.NewResponseController(x.writer).Flush() }
