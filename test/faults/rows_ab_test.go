@@ -176,7 +176,8 @@ var rowsB = []*scenario{
 		quick: 1, cases: one("silent", func(tr *trial) {
 			// Nothing sent over the open connections arrives any more.
 			tr.timeout, tr.http2 = 2*waitTimeout, true
-			r := tr.prepare()
+			// A call over the dead connection ends at its timeout, by default after 30 s.
+			r := tr.prepare(tr.flagsOfOurs("-request-timeout=5s")...)
 			// By default, client-go pings a connection that is silent for 30 s, and closes it after 15 s more.
 			r.env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=2", "HTTP2_PING_TIMEOUT_SECONDS=2"}
 			tr.must(r.start())

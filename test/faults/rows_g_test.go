@@ -57,12 +57,10 @@ var rowsG = []*scenario{
 				// The policy replaces the image. The shipped policy forbids this image to the account
 				// that it applies to.
 				const mirrored = "mirror.example.com/nginx:latest"
-				flags, resyncs := tr.resyncFlags()
 				tr.account = tr.cluster.exempt
-				tr.start(flags...)
 				isMirrored := func(d *appsv1.Deployment) bool { return d.Spec.Template.Spec.Containers[0].Image == mirrored }
 				mirror := mutation{"/spec/template/spec/containers/0/image", fmt.Sprintf("%q", mirrored), isMirrored}
-				tr.mutatedByPolicy(mirror, 0, resyncs, func() { tr.scaleFoo("a", 4) }, func(int32) string { return mirrored })
+				tr.mutatedByPolicy(mirror, 0, func() { tr.scaleFoo("a", 4) }, func(int32) string { return mirrored })
 			}},
 		},
 		why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which is a change and causes the next sync of the Foo: an endless loop, as fast as the client's rate limit allows"},
@@ -182,9 +180,7 @@ func (tr *trial) mustHeedRetryAfter(r *replica, foo string) {
 
 // G3: the policy leaves two replicas.
 func (tr *trial) cappedByPolicy(change func()) {
-	flags, resyncs := tr.resyncFlags()
-	tr.start(flags...)
-	tr.mutatedByPolicy(capping(), 2, resyncs, change, func(replicas int32) string {
+	tr.mutatedByPolicy(capping(), 2, change, func(replicas int32) string {
 		return fmt.Sprintf("spec.replicas is 2, not %d", replicas)
 	})
 }
@@ -192,10 +188,10 @@ func (tr *trial) cappedByPolicy(change func()) {
 // mutatedByPolicy is G3, and D12: the condition says what differs, and the controller does
 // not write again at a resync. differs returns what the condition must say of a Foo with so
 // many replicas. After the policy is deleted, a change makes the controller write.
-func (tr *trial) mutatedByPolicy(
-	m mutation, capped int32, resyncs time.Duration, change func(), differs func(replicas int32) string,
-) {
+func (tr *trial) mutatedByPolicy(m mutation, capped int32, change func(), differs func(replicas int32) string) {
 	const begins = `The API server stored Deployment "a" otherwise than asked: `
+	flags, resyncs := tr.resyncFlags()
+	tr.start(flags...)
 	tr.timeout = waitTimeout + resyncs
 	stays := func(replicas int32) {
 		tr.quietFor(resyncs)

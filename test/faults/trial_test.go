@@ -50,8 +50,8 @@ type trial struct {
 	replicas []*replica
 	// phase says what is going on, for the message of a failure.
 	phase string
-	// outcome is shared with the neighbors of the trial.
-	outcome *outcome
+	// outcome is the error that ended the trial, or nil. The neighbors of the trial share it.
+	outcome *error
 	// expected is what the oracle takes into account.
 	expected expected
 	// recording has the statuses of the Foos. falsehoods are the false statuses of recordings
@@ -63,9 +63,6 @@ type trial struct {
 	applied    []string
 	changedCRD bool
 }
-
-// outcome is the error that ended a trial, or nil.
-type outcome struct{ err error }
 
 // replica is a controller and its way to the API server.
 type replica struct {
@@ -85,7 +82,7 @@ func (sc *scenario) newTrial(t *testing.T, c *testCluster, s *subject) *trial {
 	}
 	tr := &trial{
 		ctx: t.Context(), subject: s, cluster: c, ns: ns, account: c.account, folder: t.TempDir(), timeout: waitTimeout,
-		outcome: &outcome{}, expected: newExpected(),
+		outcome: new(error), expected: newExpected(),
 	}
 	if sc.exempt || s.isUpstream {
 		tr.account = c.exempt
@@ -130,10 +127,10 @@ func (tr *trial) run(acts func(*trial)) error {
 	acting.Wait()
 	tr.endRecording()
 	found := errors.Join(tr.falsehoods...)
-	if found != nil && errors.Is(tr.outcome.err, errNotReached) {
+	if found != nil && errors.Is(*tr.outcome, errNotReached) {
 		return found
 	}
-	return errors.Join(tr.outcome.err, found)
+	return errors.Join(*tr.outcome, found)
 }
 
 // must ends the trial if err is not nil, as T.Fatal ends a test: only the goroutine of run
@@ -145,7 +142,7 @@ func (tr *trial) must(err error) {
 	if tr.phase != "" {
 		err = fmt.Errorf("%s: %w", tr.phase, err)
 	}
-	tr.outcome.err = err
+	*tr.outcome = err
 	runtime.Goexit()
 }
 
