@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of docs/layout.md: its folders and its drawing of imports.
+// Tests of docs/layout.md: its folders and its drawing of imports; of docs/tour.md: its links to
+// code, and its patches; and that every patch applies.
 
 package claims
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
 	"maps"
@@ -102,4 +104,103 @@ func goCommand(t *testing.T, args ...string) string {
 	command.Env = append(os.Environ(), "GOWORK=off")
 	out, err := command.Output()
 	return strings.TrimSpace(string(must(t, out, err)))
+}
+
+// codeLink matches a name that a document links to the file that declares it, in this
+// repository or in client-go.
+var codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github\\.com/kubernetes/client-go/blob/v[0-9.]+/)([a-zA-Z0-9_/]+\\.go)\\)")
+
+// clientGoLink matches a link to a file of client-go.
+var clientGoLink = regexp.MustCompile(`https://github\.com/kubernetes/client-go/blob/(v[0-9.]+)/`)
+
+// diffBlock matches a patch that a document shows.
+var diffBlock = regexp.MustCompile("(?s)\n```diff\n(.*?\n)```\n")
+
+// patchedFile matches the name of a file that a patch changes.
+var patchedFile = regexp.MustCompile(`(?m)^--- a/(\S+)$`)
+
+func TestLinkedNamesAreInTheirFiles(t *testing.T) {
+	version, clientGo, _ := strings.Cut(goCommand(t, "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go"), "\n")
+	for _, document := range []string{"layout.md", "tour.md"} {
+		text := read(t, "docs", document)
+		links := codeLink.FindAllStringSubmatch(text, -1)
+		if len(links) < 10 {
+			t.Errorf("docs/%s links %d names, want more", document, len(links))
+		}
+		for _, link := range links {
+			name, folder, file := link[1], moduleRoot, link[3]
+			if clientGoLink.MatchString(link[2]) {
+				folder = clientGo
+			}
+			if !declaredIn(t, filepath.Join(folder, file))[name] {
+				t.Errorf("docs/%s says that %s is in %s: it is not", document, name, file)
+			}
+		}
+		for _, link := range clientGoLink.FindAllStringSubmatch(text, -1) {
+			if link[1] != version {
+				t.Errorf("docs/%s links client-go %s, and go.mod has %s", document, link[1], version)
+			}
+		}
+	}
+}
+
+func TestTourShowsItsPatches(t *testing.T) {
+	tour := read(t, "docs", "tour.md")
+	shown := map[string]bool{}
+	for _, block := range diffBlock.FindAllStringSubmatch(tour, -1) {
+		shown[block[1]] = true
+	}
+	for _, file := range glob(t, "docs/tour/*.patch") {
+		name := filepath.Base(file)
+		patch := read(t, "docs", "tour", name)
+		if !shown[patch] {
+			t.Errorf("docs/tour.md does not show docs/tour/%s unchanged", name)
+		}
+		delete(shown, patch)
+		if !strings.Contains(tour, "git apply docs/tour/"+name+"\n") {
+			t.Errorf("docs/tour.md does not apply docs/tour/%s", name)
+		}
+	}
+	for _, patch := range slices.Sorted(maps.Keys(shown)) {
+		t.Errorf("docs/tour.md shows a patch that no file in docs/tour contains:\n%s", patch)
+	}
+}
+
+// TestPatchesApply tells of an outdated patch at once: the tests that build from one take
+// minutes. It leaves out those that are applied, and those of files that a reader creates.
+func TestPatchesApply(t *testing.T) {
+	patches := map[string]string{}
+	for _, file := range glob(t, "docs/tour/*.patch") {
+		patches[filepath.Base(file)] = read(t, "docs", "tour", filepath.Base(file))
+	}
+	for _, document := range []string{"second-child.md", "finalizer.md"} {
+		for i, block := range diffBlock.FindAllStringSubmatch(read(t, "docs", document), -1) {
+			patches[fmt.Sprintf("docs/%s, patch %d", document, i+1)] = block[1]
+		}
+	}
+	for name, patch := range patches {
+		t.Run(name, func(t *testing.T) {
+			for _, file := range patchedFile.FindAllStringSubmatch(patch, -1) {
+				if _, err := os.Stat(filepath.Join(moduleRoot, file[1])); err != nil {
+					t.Skipf("%s is not here", file[1])
+				}
+			}
+			if checkPatch(t, patch, "--reverse") == nil {
+				t.Skip("This patch is applied")
+			}
+			if err := checkPatch(t, patch); err != nil {
+				t.Errorf("%s no longer applies, create it again: %v", name, err)
+			}
+		})
+	}
+}
+
+func checkPatch(t *testing.T, patch string, args ...string) error {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "git", append([]string{"apply", "--check"}, args...)...)
+	command.Dir, command.Stdin = moduleRoot, strings.NewReader(patch)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
 }

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of hack/update-codegen.sh and hack/verify-codegen.sh.
+// Tests of hack/update-codegen.sh and hack/verify-codegen.sh, in a copy of the tree.
 
 package codegen
 
 import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -132,5 +139,167 @@ func TestUpdateRefusesVersionsThatDiffer(t *testing.T) {
 			"The API server does not convert between versions of this kind. It drops a field that the other",
 		)
 		c.wantSame()
+	}
+}
+
+// checkout is a copy of the part of the tree that the scripts need, in a folder whose
+// name contains spaces. It is a git repository.
+type checkout struct {
+	*testing.T
+	home string // contains dir and an empty GOPATH, GOBIN and temporary folder
+	dir  string // the copy
+}
+
+func newCheckout(t *testing.T) *checkout {
+	t.Helper()
+	home := t.TempDir()
+	c := &checkout{T: t, home: home, dir: filepath.Join(home, "a clone & more")}
+	for _, folder := range []string{filepath.Join(c.dir, "artifacts"), filepath.Join(home, "gobin"), filepath.Join(home, "tmp")} {
+		c.must(os.MkdirAll(folder, 0o755))
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	c.must(err)
+	c.bash(`cp -R "$1"/go.mod "$1"/go.sum "$1"/pkg "$1"/hack . && cp -R "$1"/artifacts/crd artifacts && git init --quiet`, root)
+	return c
+}
+
+// bash runs a command in the checkout, and returns what it prints.
+func (c *checkout) bash(script string, arguments ...string) string {
+	c.Helper()
+	cmd := exec.CommandContext(c.Context(), "bash", append([]string{"-c", script, "bash"}, arguments...)...)
+	cmd.Dir = c.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// run calls a script of the checkout with an empty GOPATH, from the file system's root
+// folder, and returns its output and its exit code. The module and build caches are
+// shared, because without them a run takes minutes. The test fails if the script leaves
+// anything in GOBIN, GOPATH/bin or the temporary folder.
+func (c *checkout) run(script string) (output string, code int) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), 10*time.Minute)
+	defer cancel()
+	gopath, gobin, tmp := filepath.Join(c.home, "gopath"), filepath.Join(c.home, "gobin"), filepath.Join(c.home, "tmp")
+	caches := strings.Fields(c.bash("go env GOMODCACHE GOCACHE"))
+	cmd := exec.CommandContext(ctx, filepath.Join(c.dir, script))
+	cmd.Dir = string(filepath.Separator)
+	cmd.Env = append(os.Environ(), "GOPATH="+gopath, "GOBIN="+gobin, "TMPDIR="+tmp, "GOMODCACHE="+caches[0], "GOCACHE="+caches[1])
+	out, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		c.Fatalf("%s: %v", script, err)
+	}
+	for _, dir := range []string{gobin, filepath.Join(gopath, "bin"), tmp} {
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			c.Errorf("%s left %s in %s", script, left[0].Name(), dir)
+		}
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// remember makes git remember the files of the checkout.
+func (c *checkout) remember() {
+	c.Helper()
+	c.bash("git add --all --force")
+}
+
+// wantSame fails the test if a file at one of the paths, or at any, is not as remembered.
+func (c *checkout) wantSame(paths ...string) {
+	c.Helper()
+	if changed := c.bash(`git ls-files --modified --deleted --others -- "$@"`, paths...); changed != "" {
+		c.Errorf("these were changed, made or removed:\n%s", changed)
+	}
+}
+
+// wantLines fails the test if the output lacks one of the lines.
+func (c *checkout) wantLines(output string, lines ...string) {
+	c.Helper()
+	for _, line := range lines {
+		if !strings.Contains("\n"+output, "\n"+line+"\n") {
+			c.Errorf("output lacks the line %q", line)
+		}
+	}
+	if c.Failed() {
+		c.Logf("output:\n%s", output)
+	}
+}
+
+// addVersion copies the hand-written files of an API version to a new one. The old one
+// stays the version in which objects are stored.
+func (c *checkout) addVersion(from, to string) {
+	c.Helper()
+	group := filepath.Dir(filepath.Clean(api))
+	version := regexp.MustCompile(`(package |\.)` + from + `\b`) // but not the end of an import
+	files, err := filepath.Glob(filepath.Join(c.dir, api, "*.go"))
+	c.must(err)
+	for _, file := range files {
+		if name := filepath.Base(file); !strings.HasPrefix(name, "zz_generated.") {
+			c.write(group+"/"+to+"/"+name, version.ReplaceAllString(c.read(api+name), "${1}"+to))
+		}
+	}
+	c.replace(typesFile, "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n")
+}
+
+// kind is a type of an API, without a status, printer columns or a short name.
+const kind = `package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, for a test"
+
+// Bar is here for the test.
+type Bar struct {
+	metav1.TypeMeta   'json:",inline"'
+	metav1.ObjectMeta 'json:"metadata,omitempty"'
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+
+// BarList is here for the test.
+type BarList struct {
+	metav1.TypeMeta 'json:",inline"'
+	metav1.ListMeta 'json:"metadata"'
+
+	Items []Bar 'json:"items"'
+}
+`
+
+func (c *checkout) read(file string) string {
+	c.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, file))
+	c.must(err)
+	return string(text)
+}
+
+func (c *checkout) write(file, text string) {
+	c.Helper()
+	path := filepath.Join(c.dir, file)
+	c.must(os.MkdirAll(filepath.Dir(path), 0o755))
+	c.must(os.WriteFile(path, []byte(text), 0o644))
+}
+
+// replace replaces the first occurrence of from in the file. It fails the test if there
+// is none, because the test would then prove nothing.
+func (c *checkout) replace(file, from, to string) {
+	c.Helper()
+	text := c.read(file)
+	if !strings.Contains(text, from) {
+		c.Fatalf("%s lacks %q: the test has to make another change", file, from)
+	}
+	c.write(file, strings.Replace(text, from, to, 1))
+}
+
+// must ends the test if err is not nil.
+func (c *checkout) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
 	}
 }

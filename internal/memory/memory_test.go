@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what is remembered, and of caches that are behind.
+// Tests of what is remembered, of caches that are behind, of repairs and statuses that somebody
+// undoes, and of what admission changes.
 
 package memory
 
@@ -12,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
@@ -178,4 +180,189 @@ func TestAConfirmationIsForOneSpecAndOneChild(t *testing.T) {
 	} {
 		footest.ExpectEqual(t, what+" counts as confirmed", row.want, confirmed.Includes(row.foo, row.child))
 	}
+}
+
+var foo, web = footest.Foo("a"), footest.Child("a")
+
+func withUID(child footest.Object) { child.SetUID("uid-b") }
+
+// Two installations with different images undo each other's repairs, and both are damped.
+// Neither may take the other's pause for the end of the fight.
+func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
+	now := time.Unix(0, 0)
+	both, count := []*Repairs{{}, {}}, 0
+	for ; now.Sub(time.Unix(0, 0)) < 3*time.Hour; count++ {
+		repairer := both[count%2]
+		for wait := repairer.Wait(foo, web, now); wait > 0; wait = repairer.Wait(foo, web, now) {
+			now = now.Add(wait)
+			for _, r := range both {
+				if _, _, _, fights := r.Fight(foo, web, false, now); !fights && count > 2*freeRepairs+1 {
+					t.Fatalf("after %d repairs, in a pause of %v, one of them believes that the fight is over", count, wait)
+				}
+			}
+		}
+		repairer.Observe(foo, web, "the other", "image", now)
+		now = now.Add(10 * time.Millisecond)
+	}
+	if count > 100 {
+		t.Errorf("%d repairs in three hours", count)
+	}
+}
+
+// repaired returns Repairs with a number of repairs that somebody undid at once, and the time.
+func repaired(times int) (*Repairs, time.Time) {
+	r, now := &Repairs{}, time.Unix(0, 0)
+	for range times {
+		r.Wait(foo, web, now)
+		r.Observe(foo, web, "the other", "image", now)
+	}
+	return r, now
+}
+
+// written returns what is known after a status of Foo "a" was written some times.
+func written(times int) (*Replaced, *clocktesting.FakeClock, *samplev1alpha1.Foo) {
+	clock := clocktesting.NewFakeClock(footest.Now.Time)
+	r, foo := &Replaced{Clock: clock}, withStatus("a", footest.Settled("a"))
+	for range times {
+		r.Wait(foo)
+		r.Observe(foo)
+	}
+	return r, clock, foo
+}
+
+func TestPausesGrow(t *testing.T) {
+	for times, want := range []time.Duration{
+		0, 0, 0, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second,
+		32 * time.Second, 64 * time.Second, 128 * time.Second, 256 * time.Second, 5 * time.Minute, 5 * time.Minute,
+	} {
+		repairs, now := repaired(times)
+		statuses, clock, status := written(times)
+		for _, row := range []struct{ after, want time.Duration }{{0, want}, {want / 4, want - want/4}, {want, 0}, {time.Hour, 0}} {
+			clock.SetTime(footest.Now.Add(row.after))
+			after := fmt.Sprintf("%v after %d", row.after, times)
+			footest.ExpectEqual(t, "the pause between repairs "+after, row.want, repairs.Wait(foo, web, now.Add(row.after)))
+			footest.ExpectEqual(t, "the pause between statuses "+after, row.want, statuses.Wait(status))
+		}
+		footest.ExpectEqual(t, "a repair that was undone goes on", times > 0, *repairs != Repairs{})
+	}
+}
+
+// TestWhatLastsEndsTheSeries: for a minute, or twice the pause, until it is undone.
+func TestWhatLastsEndsTheSeries(t *testing.T) {
+	for _, row := range []struct {
+		times int
+		lasts time.Duration
+	}{{3, time.Minute}, {7, time.Minute}, {8, 64 * time.Second}} {
+		for late, ends := range map[time.Duration]bool{-time.Second: false, 0: true} {
+			after := fmt.Sprintf(" %v after %d", row.lasts+late, row.times)
+			r, now := repaired(row.times)
+			now = now.Add(row.lasts + late)
+			_, _, left, fights := r.Fight(foo, web, true, now)
+			footest.ExpectEqual(t, "a fight"+after, []any{!ends, max(0, -late)}, []any{fights, left})
+			footest.ExpectEqual(t, "forgotten"+after, ends, *r == Repairs{})
+
+			r, _ = repaired(row.times)
+			r.Wait(foo, web, now) // somebody undoes it now
+			footest.ExpectEqual(t, "forgotten when it is undone"+after, ends, *r == Repairs{})
+
+			statuses, clock, status := written(row.times)
+			clock.Step(row.lasts + late)
+			statuses.Wait(status)
+			footest.ExpectEqual(t, "a status is forgotten"+after, ends, len(statuses.byKey) == 0)
+		}
+	}
+}
+
+// Of two controllers that fight, the one whose repair stands must not call the Foo ready while
+// the other says that they fight.
+func TestWhatIsAFight(t *testing.T) {
+	for _, row := range []struct {
+		times        int
+		undone, told bool
+		want         bool
+	}{
+		{0, false, true, false}, {1, true, true, false}, {2, true, false, false}, {2, false, true, true},
+		{3, false, false, false}, {3, true, false, true}, {4, false, false, true},
+	} {
+		r, now := repaired(row.times)
+		if row.undone {
+			r.Wait(foo, web, now)
+		}
+		by, drift, _, fights := r.Fight(foo, web, row.told, now)
+		if fights != row.want || fights && (by != "the other" || drift != "image") {
+			t.Errorf("%+v: a fight %v with %q about %q", row, fights, by, drift)
+		}
+	}
+}
+
+func TestRepairsAreThoseOfOneSpecAndOneChild(t *testing.T) {
+	for what, row := range map[string]struct{ foo, child metav1.Object }{
+		"another spec":  {footest.Foo("a", footest.WithGeneration(2)), web},
+		"another child": {foo, footest.Child("a", withUID)},
+	} {
+		r, now := repaired(9)
+		_, _, _, fights := r.Fight(row.foo, row.child, true, now)
+		footest.ExpectEqual(t, what+" fights", false, fights)
+		footest.ExpectEqual(t, "the wait of "+what, 0*time.Second, r.Wait(row.foo, row.child, now))
+		r.Observe(row.foo, row.child, "the other", "image", now) // the first of a new series
+		footest.ExpectEqual(t, "the wait after its first repair", 0*time.Second, r.Wait(row.foo, row.child, now))
+	}
+}
+
+func TestASeriesIsThatOfOneStatusOfOneFoo(t *testing.T) {
+	later := footest.Settled("a")
+	later.Conditions[0].LastTransitionTime = footest.Now
+	for what, row := range map[string]struct {
+		foo   *samplev1alpha1.Foo
+		waits bool
+	}{
+		"the same, with another time": {withStatus("a", later), true},
+		"another status":              {withStatus("a", footest.RefusedStatus()), false},
+		"another Foo":                 {withStatus("b", footest.Settled("a")), false},
+		"another Foo of the name":     {footest.Foo("a", footest.WithFooUID("uid-new"), footest.WithStatus(footest.Settled("a"))), false},
+	} {
+		r, _, first := written(9)
+		footest.ExpectEqual(t, what+" waits", row.waits, r.Wait(row.foo) > 0)
+		r.Observe(row.foo)
+		footest.ExpectEqual(t, what+" waits after a write", row.waits, r.Wait(row.foo) > 0)
+		r.Forget(footest.KeyOf(row.foo))
+		r.Forget(footest.KeyOf(first))
+		footest.ExpectEqual(t, "what is remembered of Foos that are gone", 0, len(r.byKey))
+	}
+}
+
+func TestWhatIsKnownOfStatusesIsBounded(t *testing.T) {
+	r, _, _ := written(0)
+	for i := range 2 * mostReplaced {
+		r.Observe(withStatus(fmt.Sprint("foo-", i), footest.Settled("a")))
+	}
+	footest.ExpectEqual(t, "of how many Foos the status is remembered", mostReplaced, len(r.byKey))
+}
+
+// A mutation of a kind without generation ends with the version: any write may have changed it.
+func TestAMutationIsThatOfOneSpecAndOneChild(t *testing.T) {
+	at := func(version string, generation int64) footest.Object {
+		return footest.Child("a", footest.AtVersion(version), footest.AtGeneration(generation))
+	}
+	for what, row := range map[string]struct {
+		foo, stored, child metav1.Object
+		differs            string
+		want               bool
+	}{
+		"the same":            {foo, web, web, "the image", true},
+		"another spec":        {footest.Foo("a", footest.WithGeneration(2)), web, web, "the image", false},
+		"another child":       {foo, web, footest.Child("a", withUID), "the image", false},
+		"another drift":       {foo, web, web, "the labels", false},
+		"an adopted child":    {foo, web, web, "", false},
+		"another generation":  {foo, at("20", 1), at("20", 2), "the image", false},
+		"another status":      {foo, at("20", 1), at("21", 1), "the image", true},
+		"without generations": {foo, at("20", 0), at("20", 0), "the image", true},
+		"another version":     {foo, at("20", 0), at("21", 0), "the image", false},
+	} {
+		got := MutationOf(foo, row.stored, "the image").WouldRecur(row.foo, row.child, row.differs)
+		footest.ExpectEqual(t, what+" would recur", row.want, got)
+	}
+	stored := MutationOf(foo, web, "")
+	footest.ExpectEqual(t, "a child that was stored as sent is forgotten, and would recur", []bool{true, false},
+		[]bool{stored == Mutation{}, stored.WouldRecur(foo, web, "")})
 }

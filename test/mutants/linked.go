@@ -138,7 +138,7 @@ var Linked = []Mutant{
 		From: "case clientcmd.IsEmptyConfig(err):", To: "case false:"},
 	{Name: "a Lease may expire before its holder gives up", File: "internal/options/cluster.go",
 		From: "p.refuse(o.leaseDuration <= o.renewDeadline,", To: "p.refuse(false,"},
-	{Name: "the format of the log is ignored", File: "internal/options/logging.go",
+	{Name: "the format of the log is ignored", File: "internal/options/options.go",
 		From: "config := o.config.DeepCopy()\n", To: "config := logsapi.NewLoggingConfiguration()\n"},
 	{Name: "the memory's limit is ignored", File: "internal/options/options.go",
 		From: "\tdebug.SetMemoryLimit(limit / 10 * 9)\n", To: "\t_ = debug.SetMemoryLimit\n"},

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the rules for writes, and of what is right at rest: right worlds, and wrong ones, each
-// refused by name.
+// Tests of the rules for writes, of the record, and of what is right at rest, for each kind of
+// children: right worlds, and wrong ones, each refused by name.
 
 package oracle
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
@@ -109,4 +114,224 @@ func TestAtRest(t *testing.T) {
 // conflictConditions are those of a conflict that its Foo does not call final.
 func conflictConditions() []metav1.Condition {
 	return footest.Ready(metav1.ConditionFalse, footest.Primary.Kind+"Conflict", "", footest.Earlier)
+}
+
+func fooAt(uid types.UID, version string) *samplev1alpha1.Foo {
+	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid, ResourceVersion: version}}
+}
+
+func TestARecordingCatchesUpWithAList(t *testing.T) {
+	for _, row := range []struct {
+		what   string
+		record func(r *Recording)
+		has    bool
+	}{
+		{"the list's state", func(r *Recording) { r.record(fooAt("a", "5"), false) }, true},
+		{"a newer state", func(r *Recording) { r.record(fooAt("a", "6"), false) }, true},
+		{"an older state", func(r *Recording) { r.record(fooAt("a", "4"), false) }, false},
+		{"nothing", func(*Recording) {}, false},
+		{"another Foo that is not in the list", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(fooAt("b", "6"), false)
+		}, false},
+		{"another Foo and its deletion", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(fooAt("b", "6"), false)
+			r.record(fooAt("b", "7"), true)
+		}, true},
+		{"another Foo that is newer than the list", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(fooAt("b", "9"), false)
+		}, true},
+		{"another child", func(r *Recording) {
+			r.record(fooAt("a", "5"), false)
+			r.record(footest.Child("a", footest.AtVersion("5")), false)
+		}, true},
+	} {
+		t.Run(row.what, func(t *testing.T) {
+			r := &Recording{}
+			row.record(r)
+			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*fooAt("a", "5")}}
+			if has, err := r.has(list, footest.FooKind); has != row.has || err != nil {
+				t.Errorf("The record has caught up: %v (%v), want %v", has, err, row.has)
+			}
+			r.breakOff(errors.New("a gap"))
+			if _, err := r.has(list, footest.FooKind); err == nil {
+				t.Error("A record with a gap returned no error")
+			}
+		})
+	}
+}
+
+// moment adds a state of a Foo or of a Deployment to a history, at a version.
+type moment func(h *History, version string)
+
+// foo is a state of the Foo "foo", which asks for a Deployment's name and size. claims is
+// the generation that its status reports as ready, or 0.
+func foo(uid types.UID, generation int64, name string, size *int32, claims int64) moment {
+	return fooState(uid, generation, name, size, claims, false)
+}
+
+func fooState(uid types.UID, generation int64, name string, size *int32, claims int64, deleted bool) moment {
+	return func(h *History, version string) {
+		f := &samplev1alpha1.Foo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "foo", UID: uid, Generation: generation, ResourceVersion: version},
+			Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: size},
+			Status: samplev1alpha1.FooStatus{ObservedGeneration: claims, Conditions: []metav1.Condition{
+				{Type: "Ready", Status: metav1.ConditionTrue, ObservedGeneration: claims},
+			}},
+		}
+		if claims == 0 {
+			f.Status.Conditions[0].Status = metav1.ConditionFalse
+		}
+		h.Add(f, deleted)
+	}
+}
+
+// deployment is a state of a Deployment: controlled by owner, of a size, rolled out, and
+// then changed.
+func deployment(name string, owner types.UID, size int32, changes ...func(*appsv1.Deployment)) moment {
+	return deploymentState(name, owner, size, false, changes...)
+}
+
+func deploymentState(name string, owner types.UID, size int32, deleted bool, changes ...func(*appsv1.Deployment)) moment {
+	return func(h *History, version string) {
+		d := footest.Deployment("foo", footest.ScaledTo(size))
+		d.Namespace, d.Name, d.Generation, d.ResourceVersion = "ns", name, 1, version
+		d.OwnerReferences[0].UID = owner
+		d.Spec.Template.Spec.Containers = slices.Insert(d.Spec.Template.Spec.Containers, 0, corev1.Container{Name: "other", Image: "other"})
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: size, UpdatedReplicas: size, AvailableReplicas: size}
+		for _, change := range changes {
+			change(d)
+		}
+		h.Add(d, deleted)
+	}
+}
+
+var two, five = new(int32(2)), new(int32(5))
+
+// The version of a moment is its index in the history. The last moment is the state to
+// check.
+var histories = []struct {
+	what    string
+	moments []moment
+	lies    int
+}{
+	{"empty", nil, 0},
+	{"never reported", []moment{foo("a", 1, "d", two, 0)}, 0},
+	{"rolled out, then reported", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1)}, 0},
+	{"reported without a Deployment", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1)}, 1},
+	{"reported before the rollout", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), deployment("d", "a", 2)}, 1},
+	{"reported for the previous generation", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 1)}, 0},
+	{"reported for a scale that did not happen", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 1), foo("a", 2, "d", five, 2),
+	}, 1},
+	{"reported after a scale", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), deployment("d", "a", 5), foo("a", 2, "d", five, 2),
+	}, 0},
+	{"already ready when the generation begins", []moment{deployment("d", "a", 2), foo("a", 2, "d", two, 1), foo("a", 2, "d", two, 2)}, 0},
+	{"ready before the generation began, but not since", []moment{
+		deployment("d", "a", 5), foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 2, "d", five, 0), foo("a", 2, "d", five, 2),
+	}, 1},
+	{"ready only for a moment since", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1),
+	}, 0},
+	{"deleted before the generation began", []moment{
+		deployment("d", "a", 2), deploymentState("d", "a", 2, true), foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1),
+	}, 1},
+	{"controlled by another Foo", []moment{foo("a", 1, "d", two, 0), deployment("d", "b", 2), foo("a", 1, "d", two, 1)}, 1},
+	{"controlled by nobody", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, nobodys), foo("a", 1, "d", two, 1)}, 1},
+	{"of another name", []moment{foo("a", 1, "e", two, 0), deployment("d", "a", 2), foo("a", 1, "e", two, 1)}, 1},
+	{"of another image", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, mirrored), foo("a", 1, "d", two, 1)}, 1},
+	{"with an unavailable Pod", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1)}, 1},
+	{"with an old Pod", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, oneUpdated), foo("a", 1, "d", two, 1)}, 1},
+	{"with one Pod too many", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, threePods), foo("a", 1, "d", two, 1)}, 1},
+	{"not seen by its controller", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, unseen), foo("a", 1, "d", two, 1)}, 1},
+	{"of any size, if the Foo does not set it", []moment{foo("a", 1, "d", nil, 0), deployment("d", "a", 7), foo("a", 1, "d", nil, 1)}, 0},
+	{"reported when the record begins", []moment{foo("a", 1, "d", two, 1)}, 0},
+	{"reported when the record begins, and for the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
+	{"reported twice for one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
+	{"deleted, and recreated with the same generation", []moment{
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), fooState("a", 1, "d", two, 1, true),
+		foo("b", 1, "d", two, 0), foo("b", 1, "d", two, 1),
+	}, 1},
+	{"the last state of a deleted Foo does not count", []moment{foo("a", 1, "d", two, 0), fooState("a", 2, "d", five, 2, true)}, 0},
+}
+
+func nobodys(d *appsv1.Deployment) { d.OwnerReferences[0].Controller = nil }
+func mirrored(d *appsv1.Deployment) {
+	d.Spec.Template.Spec.Containers[1].Image = "mirror.example.com/nginx:latest"
+}
+func oneAvailable(d *appsv1.Deployment) { d.Status.AvailableReplicas = 1 }
+func oneUpdated(d *appsv1.Deployment)   { d.Status.UpdatedReplicas = 1 }
+func threePods(d *appsv1.Deployment)    { d.Status.Replicas = 3 }
+func unseen(d *appsv1.Deployment)       { d.Generation = 2 }
+
+func TestLies(t *testing.T) {
+	for _, row := range histories {
+		t.Run(row.what, func(t *testing.T) {
+			h := &History{kinds: []*footest.Kind{footest.Primary}}
+			for i, m := range row.moments {
+				m(h, string(rune('1'+i)))
+			}
+			lies := h.Lies()
+			if len(lies) != row.lies || slices.ContainsFunc(lies, func(lie string) bool { return !strings.Contains(lie, "Foo ns/foo") }) {
+				t.Errorf("The lies are %q, want %d", lies, row.lies)
+			}
+		})
+	}
+}
+
+func TestAFooThatWasReadyStaysInService(t *testing.T) {
+	foo := func(h *History, version string, deleted bool, options ...footest.FooOption) {
+		foo := footest.Foo("a", options...)
+		foo.ResourceVersion = version
+		h.Add(foo, deleted)
+	}
+	settled := footest.WithStatus(footest.Settled("a"))
+	ready := func(h *History) { foo(h, "2", false, settled) }
+	child := func(h *History, name, version string, available int32, deleted bool) {
+		h.Add(footest.Deployment("a", footest.Named(name), footest.WithAvailable(available), footest.AtVersion(version)), deleted)
+	}
+	for what, row := range map[string]struct {
+		record func(h *History)
+		want   []string
+	}{
+		"never ready": {func(h *History) { foo(h, "2", false) }, nil},
+		"one after the other": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			child(h, "two", "3", 0, false)
+			child(h, "two", "4", 1, false)
+			child(h, "one", "5", 1, true)
+		}, nil},
+		"a gap": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			child(h, "one", "3", 1, true)
+			child(h, "two", "4", 1, false)
+		}, []string{`Foo team-a/a had nothing in service from version 3, when "one" ended, until version 4`}},
+		"nothing in the end": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			child(h, "one", "3", 0, false)
+		}, []string{"Foo team-a/a has nothing in service from version 3 on"}},
+		"deleted": {func(h *History) {
+			child(h, "one", "1", 1, false)
+			ready(h)
+			foo(h, "3", true, settled)
+			child(h, "one", "4", 1, true)
+		}, nil},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := &History{}
+			row.record(h)
+			found := h.interruptions(func(child footest.Object) bool {
+				return child.(*appsv1.Deployment).Status.AvailableReplicas > 0
+			})
+			if !slices.Equal(found, row.want) {
+				t.Errorf("found %q, want %q", found, row.want)
+			}
+		})
+	}
 }

@@ -18,12 +18,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"example.com/sample-controller/test/audit"
+	"example.com/sample-controller/tools/internal/timeline"
 )
 
 // options are the command's flags.
@@ -75,3 +78,104 @@ func runInCluster(opts *options, kubeconfig string) error {
 	fmt.Fprintln(d.out, "\nStopping the controller and the cluster")
 	return nil
 }
+
+const (
+	// readPeriod is how often the demo reads the audit log.
+	readPeriod = 100 * time.Millisecond
+	// settleTime is the time without a new write after which writes are printed. The API
+	// server logs a write after its response, so an effect may be logged before its cause.
+	settleTime = 400 * time.Millisecond
+)
+
+// follow prints writes until reached delivers and the log has settled, ctx is done, or the
+// controller ends.
+func (d *demo) follow(ctx context.Context, reached <-chan error) error {
+	ticker := time.NewTicker(readPeriod)
+	defer ticker.Stop()
+	ends := false
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-d.controller.Ended():
+			return d.controller.Err()
+		case err := <-reached:
+			if err != nil {
+				return err
+			}
+			ends, reached = true, nil
+			d.latest = time.Now() // the API server may log the last write a moment later
+		case now := <-ticker.C:
+			settled, err := d.tell(now)
+			if err != nil || ends && settled {
+				return err
+			}
+		}
+	}
+}
+
+// tell reads the audit log, and prints what is new if the log has settled.
+func (d *demo) tell(now time.Time) (settled bool, err error) {
+	writes, err := d.audit.Next()
+	if err != nil {
+		return false, fmt.Errorf("reading the audit log: %w", err)
+	}
+	for _, write := range writes {
+		d.log.Add(write)
+		if !write.IsBackground() {
+			d.latest, d.unprinted = now, true
+		}
+	}
+	if now.Sub(d.latest) < settleTime {
+		return false, nil
+	}
+	if !d.unprinted {
+		return true, nil
+	}
+	d.unprinted = false
+	all, err := d.log.Of("", "")
+	if err != nil {
+		return true, nil //nolint:nilerr // there is no write to a Foo yet
+	}
+	for _, panel := range all.Panels {
+		for _, e := range panel.Entries {
+			if !d.printed.Has(e.Number) {
+				d.printed.Insert(e.Number)
+				d.print(e)
+			}
+		}
+	}
+	return true, nil
+}
+
+func (d *demo) print(e *timeline.Entry) {
+	if e.Panel != d.panel {
+		fmt.Fprintf(d.out, "\n%6s %-21s  %-7s %s\n", "ms", "who", "", "what")
+	}
+	d.panel, d.lasted = e.Panel, e.Since
+	line := fmt.Sprintf("%6d %-21s  %-7s %-46s %s", e.Since.Milliseconds(), e.Actor, e.Verb, e.Object, e.Result)
+	fmt.Fprintln(d.out, strings.TrimRight(line, " "))
+}
+
+// suggest prints what to try in a second terminal.
+func (d *demo) suggest() {
+	root, _ := os.Getwd() // otherwise the paths are those of this folder
+	fmt.Fprintf(d.out, suggestions, d.kubeconfig, filepath.Join(root, devclusterPath), filepath.Join(root, examplePath))
+}
+
+const suggestions = `
+Further changes are printed here too, in ms since your last one. In a second terminal:
+
+  export KUBECONFIG=%q
+  kubectl() { %q kubectl "$@"; }
+
+  kubectl get foo,deployment,replicaset,pod
+  kubectl scale foo example-foo --replicas=3
+  kubectl delete pod -l controller=example-foo        # each is replaced
+  kubectl scale deployment example-foo --replicas=5   # drift: the controller undoes it
+  kubectl edit foo example-foo
+  kubectl delete foo example-foo                      # what it owns is deleted, too
+  kubectl apply -f %q
+
+Ctrl-C here stops the controller and the cluster, and removes their data.
+`

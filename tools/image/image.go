@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The image of each platform: config, annotations and its only layer, with the files in
-// it.
+// it; the program, the build information in it, and its bill of materials.
 
 package main
 
@@ -9,9 +9,21 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"time"
 
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -155,4 +167,189 @@ func combine(images []*platformImage) described {
 		})
 	}
 	return mutate.Annotations(index, labels(images[0].program)).(v1.ImageIndex)
+}
+
+// program is an executable file and its build information.
+type program struct {
+	content  []byte
+	info     *debug.BuildInfo
+	platform v1.Platform
+	licenses []namedFile // the texts that hack/licenses.sh has collected
+}
+
+// namedFile is a file of an archive.
+type namedFile struct {
+	path    string // relative to the root
+	content []byte
+}
+
+// licensesFolder is beside the program, and at the top of the image.
+const licensesFolder = "licenses"
+
+// readProgram reads the file at path, and the license texts beside it.
+func readProgram(path string) (*program, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProgram(content)
+	if err != nil {
+		return nil, fmt.Errorf("reading the build information of %s: %w", path, err)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
+	}
+	if p.licenses, err = readFiles(os.DirFS(filepath.Dir(path)), licensesFolder); err != nil {
+		return nil, fmt.Errorf("reading the license texts of %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// readFiles reads the files of a folder, in the order of their paths.
+func readFiles(from fs.FS, folder string) ([]namedFile, error) {
+	var files []namedFile
+	err := fs.WalkDir(from, folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(from, path)
+		files = append(files, namedFile{path, content})
+		return err
+	})
+	return files, err
+}
+
+// newProgram reads the build information that the go command has written into an
+// executable file.
+func newProgram(content []byte) (*program, error) {
+	info, err := buildinfo.Read(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	p := &program{content: content, info: info}
+	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
+	return p, nil
+}
+
+// check returns an error if the program needs more than a Linux kernel, because the image
+// contains nothing else. The caller puts the file before the error's text.
+func (p *program) check() error {
+	if p.platform.OS != "linux" {
+		return fmt.Errorf("is built for %s: build it with GOOS=linux", p.platform)
+	}
+	if p.setting("CGO_ENABLED") != "0" {
+		return errors.New("may need a C library, which the image does not have: build it with CGO_ENABLED=0")
+	}
+	return nil
+}
+
+// setting returns a build setting of the go command, or "" if it is not recorded.
+func (p *program) setting(key string) string {
+	for _, setting := range p.info.Settings {
+		if setting.Key == key {
+			return setting.Value
+		}
+	}
+	return ""
+}
+
+// revision returns the commit, or "" if the build did not know it.
+func (p *program) revision() string {
+	return p.setting("vcs.revision")
+}
+
+// modified reports whether the tree had uncommitted changes, which the version also
+// shows.
+func (p *program) modified() bool {
+	return p.setting("vcs.modified") == "true"
+}
+
+// version returns the module's version, or "" if the build did not know it.
+func (p *program) version() string {
+	if p.info.Main.Version == "(devel)" {
+		return ""
+	}
+	return p.info.Main.Version
+}
+
+// committed returns the time of the commit, or zero if the build did not know it. It is
+// the only time in the image, because with the time of the build each build would differ.
+func (p *program) committed() time.Time {
+	committed, err := time.Parse(time.RFC3339, p.setting("vcs.time"))
+	if err != nil {
+		return time.Time{}
+	}
+	return committed.UTC()
+}
+
+// bomType is the media type of a bill of materials.
+const bomType = "application/vnd.cyclonedx+json"
+
+// bomFile returns the name of the file with a program's bill of materials.
+func bomFile(p *program) string {
+	return fmt.Sprintf("%s_%s_%s.cdx.json", programName, p.platform.OS, p.platform.Architecture)
+}
+
+// bomOf lists the modules in the program, as CycloneDX JSON: those that the go command
+// linked, not all that go.mod names. The document has no serial number, because the
+// number would have to differ each time.
+func bomOf(p *program) ([]byte, error) {
+	bom := cyclonedx.NewBOM()
+	sum := sha256.Sum256(p.content)
+	main := component(cyclonedx.ComponentTypeApplication, &p.info.Main)
+	main.Version = p.version()
+	main.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
+	main.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{ID: license}}}
+	bom.Metadata = &cyclonedx.Metadata{Component: &main}
+	if committed := p.committed(); !committed.IsZero() {
+		bom.Metadata.Timestamp = committed.Format(time.RFC3339)
+	}
+	components := []cyclonedx.Component{standardLibrary(p.info.GoVersion)}
+	for _, module := range p.info.Deps {
+		if module.Replace != nil {
+			module = module.Replace
+		}
+		components = append(components, component(cyclonedx.ComponentTypeLibrary, module))
+	}
+	bom.Components = &components
+	// The build information lists the modules, but not which of them imports which.
+	var all []string
+	for _, part := range components {
+		all = append(all, part.BOMRef)
+	}
+	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: main.BOMRef, Dependencies: &all}}
+	var text bytes.Buffer
+	encoder := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false)
+	// Not the newest version, because scanners support it only after a while.
+	err := encoder.EncodeVersion(bom, cyclonedx.SpecVersion1_6)
+	return text.Bytes(), err
+}
+
+// component describes a module. Its reference is the module's package URL.
+func component(kind cyclonedx.ComponentType, module *debug.Module) cyclonedx.Component {
+	url := packageURL(module.Path, module.Version)
+	described := cyclonedx.Component{BOMRef: url, Type: kind, Name: module.Path, Version: module.Version, PackageURL: url}
+	// The hash in go.sum is the SHA-256 of a list of the module's files.
+	if sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(module.Sum, "h1:")); err == nil && len(sum) == sha256.Size {
+		described.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum)}}
+	}
+	return described
+}
+
+// standardLibrary describes Go's standard library, under the name in the databases of
+// vulnerabilities.
+func standardLibrary(release string) cyclonedx.Component {
+	// The release may be "go1.26.0 X:experiment".
+	release, _, _ = strings.Cut(release, " ")
+	return component(cyclonedx.ComponentTypeLibrary, &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(release, "go")})
+}
+
+// packageURL returns the module's package URL (purl). It escapes a plus, as in
+// v1.0.0+incompatible, because readers take a plus for a space.
+func packageURL(path, version string) string {
+	url := "pkg:golang/" + path
+	if version != "" && version != "(devel)" {
+		url += "@" + strings.ReplaceAll(version, "+", "%2B")
+	}
+	return url
 }

@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The data folder: creating, locking and removing it, and its layout.
+// The data folder: creating, locking and removing it, its layout, and the keys, certificates and
+// kubeconfigs in it.
 
 package cluster
 
 import (
 	"bytes"
+	"crypto"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	kubeadm "k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
+	"k8s.io/kubernetes/cmd/kubeadm/app/util/pkiutil"
 )
 
 // dataDir is a data folder that this process has locked.
@@ -147,3 +159,192 @@ func (l layout) componentKubeconfig(component string) string {
 // cert is a certificate, and key the private key of that name.
 func (l layout) cert(name string) string { return l.path("pki", name+".crt") }
 func (l layout) key(name string) string  { return l.path("pki", name+".key") }
+
+// Names of keys and certificates in the folder PKI.
+const (
+	clusterCA    = "ca"             // signs kube-apiserver, its clients, and the serving certificates of kube-controller-manager and kube-scheduler
+	etcdCA       = "etcd-ca"        // signs etcd and its only client, so that clients of the API are not clients of etcd
+	frontProxyCA = "front-proxy-ca" // signs kube-apiserver as a client of aggregated API servers
+
+	apiServer        = "kube-apiserver"
+	etcdServer       = "etcd"
+	etcdClient       = "kube-apiserver-etcd-client"
+	frontProxyClient = "front-proxy-client"
+
+	serviceAccount = "sa" // signs and verifies the tokens of service accounts
+)
+
+// leafLifetime is long enough, because all certificates except those of the authorities are
+// created at each start.
+const leafLifetime = 365 * 24 * time.Hour
+
+// authority is a certificate with the key to sign others.
+type authority struct {
+	cert *x509.Certificate
+	key  crypto.Signer
+}
+
+// preparePKI creates the files of the folder PKI. It keeps existing authorities and the
+// service account key, so that kubeconfigs and tokens from an earlier run with the same
+// data folder stay valid, and creates all other files at each start. It returns the
+// authority that signs clients of the API.
+func preparePKI(l layout) (*authority, error) {
+	authorities := map[string]*authority{}
+	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
+		ca, err := loadOrCreateAuthority(l, name)
+		if err != nil {
+			return nil, fmt.Errorf("preparing the certificate authority %s: %w", name, err)
+		}
+		authorities[name] = ca
+	}
+	if err := ensureServiceAccountKey(l); err != nil {
+		return nil, fmt.Errorf("preparing the service account key: %w", err)
+	}
+	leaves := []struct{ ca, name, commonName string }{
+		{clusterCA, apiServer, "kube-apiserver"},
+		{clusterCA, ControllerManager, ControllerManager},
+		{clusterCA, Scheduler, Scheduler},
+		{etcdCA, etcdServer, "etcd"},
+		{etcdCA, etcdClient, "kube-apiserver"},
+		{frontProxyCA, frontProxyClient, frontProxyClient},
+	}
+	for _, leaf := range leaves {
+		certificate, key, err := authorities[leaf.ca].issue(leaf.commonName)
+		if err == nil {
+			err = pkiutil.WriteCertAndKey(l.pki(), leaf.name, certificate, key)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("creating the certificate %s: %w", leaf.name, err)
+		}
+	}
+	return authorities[clusterCA], nil
+}
+
+func loadOrCreateAuthority(l layout, name string) (*authority, error) {
+	if pkiutil.CertOrKeyExist(l.pki(), name) {
+		certificate, key, err := pkiutil.TryLoadCertAndKeyFromDisk(l.pki(), name)
+		return &authority{certificate, key}, err
+	}
+	certificate, key, err := pkiutil.NewCertificateAuthority(&pkiutil.CertConfig{
+		Config: cert.Config{CommonName: "devcluster-" + name}, EncryptionAlgorithm: kubeadm.EncryptionAlgorithmECDSAP256,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &authority{certificate, key}, pkiutil.WriteCertAndKey(l.pki(), name, certificate, key)
+}
+
+// issue returns a new certificate, for a client and for a server on this machine, and its
+// key. The groups are those of a client.
+func (a *authority) issue(name string, groups ...string) (*x509.Certificate, crypto.Signer, error) {
+	return pkiutil.NewCertAndKey(a.cert, a.key, &pkiutil.CertConfig{
+		Config: cert.Config{
+			CommonName: name, Organization: groups,
+			Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+			AltNames: cert.AltNames{
+				DNSNames: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+				IPs:      []net.IP{net.ParseIP(loopback)},
+			},
+		},
+		NotAfter: time.Now().Add(leafLifetime), EncryptionAlgorithm: kubeadm.EncryptionAlgorithmECDSAP256,
+	})
+}
+
+// ensureServiceAccountKey creates the keys that sign and verify service account tokens.
+// It keeps existing keys, because tokens must stay valid over a restart.
+func ensureServiceAccountKey(l layout) error {
+	if pkiutil.CertOrKeyExist(l.pki(), serviceAccount) {
+		_, _, err := pkiutil.TryLoadPrivatePublicKeyFromDisk(l.pki(), serviceAccount)
+		return err
+	}
+	key, err := pkiutil.GeneratePrivateKey(kubeadm.EncryptionAlgorithmECDSAP256)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pkiutil.WriteKey(l.pki(), serviceAccount, key), pkiutil.WritePublicKey(l.pki(), serviceAccount, key.Public()))
+}
+
+// contextName is the name of the cluster, the user and the context in each kubeconfig.
+const contextName = "devcluster"
+
+// The user and the group of the administrator. kube-apiserver allows everything to the
+// group.
+const (
+	adminUser  = "devcluster-admin"
+	adminGroup = "system:masters"
+)
+
+// componentUsers are the components' users. Kubernetes' bootstrap roles, and kwokRole, grant
+// them the permissions that they need.
+func componentUsers() map[string]string {
+	return map[string]string{
+		ControllerManager: "system:kube-controller-manager", Scheduler: "system:kube-scheduler", Kwok: kwokUser,
+	}
+}
+
+// kubeconfig returns a kubeconfig for a user, with a new client certificate in it.
+func kubeconfig(ca *authority, server, user string, groups ...string) (*clientcmdapi.Config, error) {
+	certificate, key, err := ca.issue(user, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("creating the client certificate of %s: %w", user, err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[contextName] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: pkiutil.EncodeCertPEM(ca.cert)}
+	config.AuthInfos[contextName] = &clientcmdapi.AuthInfo{ClientCertificateData: pkiutil.EncodeCertPEM(certificate), ClientKeyData: keyPEM}
+	config.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
+	config.CurrentContext = contextName
+	return config, nil
+}
+
+// writeKubeconfig writes a kubeconfig atomically, readable by the owner only.
+func writeKubeconfig(path string, config *clientcmdapi.Config) error {
+	draft := path + ".new"
+	err := clientcmd.WriteToFile(*config, draft)
+	if err == nil {
+		err = os.Rename(draft, path)
+	}
+	if err != nil {
+		_ = os.Remove(draft)
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// checkKubeconfigTarget refuses to overwrite a file that devcluster did not write.
+func checkKubeconfigTarget(path string) error {
+	config, err := clientcmd.LoadFromFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("-kubeconfig %s: %w", path, err)
+		}
+		return nil
+	case err != nil || !isOurs(config):
+		return fmt.Errorf("-kubeconfig %s: the file exists and was not written by devcluster; choose another", path)
+	}
+	return nil
+}
+
+func isOurs(config *clientcmdapi.Config) bool {
+	_, ok := config.Clusters[contextName]
+	return ok && len(config.Clusters) == 1 && len(config.AuthInfos) == 1 && len(config.Contexts) == 1
+}
+
+// removeKubeconfig removes the file unless another cluster has overwritten it since.
+func removeKubeconfig(path, server string) error {
+	config, err := clientcmd.LoadFromFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !isOurs(config) || config.Clusters[contextName].Server != server {
+		return nil
+	}
+	return os.Remove(path)
+}

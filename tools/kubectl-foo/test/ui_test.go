@@ -5,12 +5,22 @@ package test
 import (
 	"bufio"
 	"context"
+	"flag"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
@@ -108,4 +118,150 @@ func (ns namespace) awaitPartsOfThePage(args ...string) {
 	await(ns.T, lines, "list", `"state":"unknown"`, `"items":[{`)
 	await(ns.T, lines, "detail", `"has":[{"kind":"Deployment"`, "--audit FILE", "the permission to list and watch replicasets.apps is missing",
 		"the permission to list and watch pods is missing", "the permission to list and watch events is missing")
+}
+
+// picture is the picture in the documents. To draw it again, where Chromium is installed:
+// GO_TEST_FLAGS='-run=TestThePage$ -update' make test-kubectl-foo.
+const picture = tree + "/docs/kubectl-foo-ui.png"
+
+var update = flag.Bool("update", false, "Draw the picture in the documents again.")
+
+// page is a page in a browser.
+type page struct {
+	context.Context // chromedp keeps its state in it
+
+	t *testing.T
+	// complaints are the errors in the browser's console, such as violations of the
+	// page's policy.
+	complaints testcluster.Log
+}
+
+// newPage opens the page in a new browser.
+func newPage(t *testing.T, address string) *page {
+	t.Helper()
+	flags := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.Flag("force-device-scale-factor", "1"), chromedp.Flag("font-render-hinting", "none"))
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), flags...)
+	t.Cleanup(stop)
+	tab, closeTab := chromedp.NewContext(allocator)
+	t.Cleanup(closeTab)
+	p := &page{t: t, Context: tab}
+	chromedp.ListenTarget(tab, func(event any) {
+		switch event := event.(type) {
+		case *cdplog.EventEntryAdded:
+			fmt.Fprintln(&p.complaints, event.Entry.Level, event.Entry.Text, event.Entry.URL)
+		case *cdpruntime.EventExceptionThrown:
+			fmt.Fprintln(&p.complaints, event.ExceptionDetails.Error())
+		}
+	})
+	p.run(cdplog.Enable(), chromedp.EmulateViewport(1200, 750), chromedp.Navigate(address))
+	return p
+}
+
+func (p *page) run(actions ...chromedp.Action) {
+	p.t.Helper()
+	footest.Must(p.t, chromedp.Run(p, actions...))
+}
+
+// press presses keys, one after the other.
+func (p *page) press(keys string) {
+	p.t.Helper()
+	p.run(chromedp.KeyEvent(keys))
+}
+
+// await waits until an expression is true.
+func (p *page) await(expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p, 15*time.Second)
+	defer cancel()
+	if err := chromedp.Run(ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(0))); err != nil {
+		var text string
+		_ = chromedp.Run(p, chromedp.Evaluate("document.activeElement.outerHTML + '\\n' + document.body.innerText", &text))
+		p.t.Fatalf("%s: %v\n%s", expression, err, text)
+	}
+}
+
+// awaitText waits until an element has a text.
+func (p *page) awaitText(selector, text string) {
+	p.t.Helper()
+	p.await(fmt.Sprintf("[...document.querySelectorAll(%q)].some((node) => node.checkVisibility() && node.innerText.includes(%q))", selector, text))
+}
+
+// TestThePage selects a Foo and its tabs without a mouse. Then a change arrives without a
+// reload, and keeps the focus. With -update, it draws the picture in the documents.
+func TestThePage(t *testing.T) {
+	if _, err := exec.LookPath("chromium"); err != nil {
+		t.Skip("there is no chromium")
+	}
+	controller := startController(t)
+	ns := newNamespace(t, "team-a")
+	ns.makeTeam()
+	server := ns.startUI("--audit=" + auditLog)
+	p := newPage(t, server.address)
+	p.awaitText("h2", "docs") // the first that is not ready
+	if *update {
+		p.draw("#team-a/shop/why", "exceeded quota")
+	}
+	controller.Stop(limit)
+	p.press(kb.Tab)
+	p.await("document.activeElement.matches('.skip')")
+	p.press(kb.Tab + "bl")
+	p.await("document.querySelectorAll('#list button').length == 1 && document.activeElement.matches('#filter')")
+	p.press(kb.ArrowDown + kb.Enter)
+	p.awaitText("h2", "blog")
+	p.awaitText("#badge", "Ready, Available")
+	p.press(kb.Tab)
+	p.await("document.activeElement.matches('#tab-why[aria-selected=true]')")
+	p.press(kb.ArrowRight)
+	p.awaitText("#panel-plan", "Nothing to do")
+	p.press(kb.ArrowRight)
+	p.await("document.images.length == 1 && document.images[0].complete && document.images[0].naturalWidth > 0")
+	p.press(kb.Home)
+	p.run(chromedp.Evaluate("window.isTheSame = document.activeElement", nil))
+	ns.kubectl("patch", "foo", "blog", "--subresource=status", "--type=merge", "-p", brokenStatus)
+	p.awaitText("#badge", "Not ready, Broken")
+	p.awaitText("#list button[data-name=blog]", "Not ready, Broken")
+	p.awaitText("#panel-why", "<img src=x onerror=document.title=1> it broke")
+	p.await("document.querySelector('#panel-why img') == null && document.activeElement == window.isTheSame")
+	p.awaitText("#news", "blog: Not ready, Broken")
+	p.awaitText("#panel-why .steps", "status ready: ") // the next sync corrects it
+	ns.kubectl("delete", "foo", "blog")
+	p.awaitText("#none", "There is no Foo team-a/blog.")
+	server.Stop(limit)
+	p.awaitText("#connection", "disconnected")
+	for line := range strings.Lines(p.complaints.String()) {
+		if !strings.Contains(line, "ERR_CONNECTION_REFUSED") && !strings.Contains(line, "ERR_INCOMPLETE_CHUNKED") {
+			t.Error("the browser says", line)
+		}
+	}
+}
+
+const brokenStatus = `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","lastTransitionTime":"2026-03-02T12:00:00Z",
+	"observedGeneration":1,"message":"<img src=x onerror=document.title=1> it broke"}]}}`
+
+// makeTeam makes Foos of a team, each in another state.
+func (ns namespace) makeTeam() {
+	ns.Helper()
+	ns.kubectl("create", "deployment", "wiki", "--image=other")
+	for _, name := range []string{"wiki", "blog", "docs"} {
+		ns.kubectl("create", "-f", ns.file(manifestOf(name, name)))
+	}
+	ns.kubectl("wait", "--for=condition=Ready", "foo/blog", "foo/docs", "--timeout="+limit.String())
+	ns.kubectl("patch", "deployment", "docs", "-p", paused)
+	ns.kubectl("create", "quota", "team-a", "--hard=pods=6")
+	ns.kubectl("create", "-f", ns.file(manifestOf("shop", "shop")))
+	ns.kubectl("wait", "--for=jsonpath={.status.conditions[0].reason}=DeploymentFailed", "foo/shop", "--timeout="+limit.String())
+	ns.kubectl("wait", "--for=condition=Ready=false", "foo/docs", "foo/wiki", "--timeout="+limit.String())
+}
+
+// draw draws the picture in the documents, of a fragment of the address, once it has a text.
+func (p *page) draw(fragment, text string) {
+	p.t.Helper()
+	p.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
+		chromedp.Evaluate(fmt.Sprintf("location.hash = %q", fragment), nil))
+	p.awaitText("#panel-why", text)
+	p.awaitText("#connection", "live")
+	var png []byte
+	p.run(chromedp.CaptureScreenshot(&png))
+	footest.Must(p.t, os.WriteFile(picture, png, 0o644))
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/bench/internal/results"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -112,4 +114,228 @@ func (s *session) converge(
 		times = append(times, at.Sub(running.started))
 	}
 	return running, made, times, err
+}
+
+const (
+	// idleShare is the share of a core below which a program that writes nothing counts as
+	// idle, and idleInterval the time over which that is measured.
+	idleShare    = 0.05
+	idleInterval = time.Second
+)
+
+// Options describe what to measure.
+type Options struct {
+	// Limit bounds the wait for the convergence of all Foos. With Late, it is no error to
+	// reach it: Upstream's syncs the Foo that shows full caches in its turn.
+	Limit time.Duration
+	Late  bool
+	// Idle bounds the wait for an idle program. Some never stop writing.
+	Idle time.Duration
+	// Settle is how long after convergence CPU and calls are still counted.
+	Settle time.Duration
+	// Rest is how long calls are counted after the program is idle; 0 skips this.
+	Rest time.Duration
+}
+
+// whileWaiting returns the options of a program that is measured for some time after it has
+// made Foos converge.
+func whileWaiting(settle time.Duration) Options {
+	return Options{Limit: convergeTimeout, Idle: 10 * idleInterval, Settle: settle}
+}
+
+// TrialOptions describe the objects of a Trial, and what to measure.
+type TrialOptions struct {
+	// Foos wait when the program starts, beside Foreign Deployments.
+	Foos, Foreign int
+	// Whole also runs kube-controller-manager, kube-scheduler and KWOK.
+	Whole bool
+	// Settle and Rest are those of Options, and Restart is the Settle of a restart that
+	// follows, with one more Foo; 0 skips that.
+	Settle, Rest, Restart time.Duration
+}
+
+// Trial starts a program while Foos wait, and measures how it makes them converge. The
+// restart is nil if it was skipped.
+func (b *Bench) Trial(
+	ctx context.Context, p Program, o TrialOptions,
+) (trial results.Run, restart *results.Run, err error) {
+	err = b.in(ctx, o.Whole, func(s *session) error {
+		if err := s.foreignDeployments(ctx, 0, o.Foreign); err != nil {
+			return err
+		}
+		foos, err := s.waitingFoos(ctx, o.Foos)
+		if err != nil {
+			return err
+		}
+		options := whileWaiting(o.Settle)
+		options.Rest = o.Rest
+		if trial, err = s.measure(ctx, p, o.Foreign, options, foos...); err != nil || o.Restart == 0 {
+			return err
+		}
+		again, err := s.beside(ctx, p, o.Foos, whileWaiting(o.Restart))
+		restart = &again
+		return err
+	})
+	return trial, restart, err
+}
+
+// Starts measures programs that start beside objects, one after the other, with one waiting
+// Foo. The sizes are the numbers of objects, in ascending order: settled Foos with their
+// Deployments, or Deployments that are foreign to any Foo. It calls report for each start.
+func (b *Bench) Starts(
+	ctx context.Context, programs []Program, sizes []int, foreign bool, o Options, report func(name string, start results.Run),
+) error {
+	return b.in(ctx, false, func(s *session) error {
+		create, there := s.settledFoos, 0
+		if foreign {
+			create = s.foreignDeployments
+		}
+		for _, size := range sizes {
+			if err := create(ctx, there, size-there); err != nil {
+				return err
+			}
+			there = size
+			for _, p := range programs {
+				start, err := s.beside(ctx, p, size, o)
+				if err != nil {
+					return err
+				}
+				report(p.Name, start)
+			}
+		}
+		return nil
+	})
+}
+
+// beside measures a program that starts beside objects that need nothing, and a Foo that
+// waits: when that one has converged, the caches are full. Without objects there is no such
+// Foo.
+func (s *session) beside(ctx context.Context, p Program, objects int, o Options) (run results.Run, err error) {
+	if objects == 0 {
+		return s.measure(ctx, p, objects, o)
+	}
+	s.probes++
+	probe, err := s.createFoo(ctx, quietNamespace, s.probes)
+	if err != nil {
+		return run, err
+	}
+	return s.measure(ctx, p, objects, o, probe)
+}
+
+// measure measures a program from its start until it rests, and stops it.
+func (s *session) measure(
+	ctx context.Context, p Program, objects int, o Options, foos ...*samplev1alpha1.Foo,
+) (run results.Run, err error) {
+	running, made, times, err := s.converge(ctx, p, o.Limit, foos...)
+	late := o.Late && errors.Is(err, errLate)
+	if err != nil && !late {
+		return run, err
+	}
+	defer running.stop()
+	converged, err := running.usage()
+	if err != nil {
+		return run, err
+	}
+	settling := time.Now()
+	run = results.Run{Foos: len(foos), Objects: objects, CPUConverged: milliseconds(converged.cpu)}
+	if !late {
+		if err := awaitIdle(ctx, running, made, o.Idle, &run); err != nil {
+			return run, err
+		}
+	}
+	if err := running.pause(ctx, o.Settle-time.Since(settling)); err != nil {
+		return run, err
+	}
+	settled, err := running.usage()
+	if err != nil {
+		return run, err
+	}
+	run.CPUSettled, run.SettledSeconds = milliseconds(settled.cpu), max(o.Settle, idleInterval).Seconds()
+	if run.Calls, run.Refused, err = made.count(ctx); err != nil {
+		return run, err
+	}
+	addTimes(&run, times, made, running.started, foos)
+	if o.Rest > 0 {
+		if run.Rest, err = s.atRest(ctx, running, o.Rest); err != nil {
+			return run, err
+		}
+	}
+	used, err := running.usage()
+	run.PeakMiB, run.ResidentMiB = used.peak, used.resident
+	return run, err
+}
+
+func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+
+// addTimes adds what the times of convergence and the requests say. Those for the Foo of
+// beside do not count.
+func addTimes(
+	run *results.Run, times []time.Duration, made *requests, started time.Time, foos []*samplev1alpha1.Foo,
+) {
+	for _, write := range made.writes {
+		if write.Namespace == quietNamespace {
+			run.Calls[write.Verb+" "+write.Path()]--
+		}
+	}
+	maps.DeleteFunc(run.Calls, func(_ string, n float64) bool { return n == 0 })
+	if len(times) == 0 {
+		return
+	}
+	last := times[len(times)-1]
+	run.FirstSeconds, run.HalfSeconds, run.Seconds = times[0].Seconds(), times[(len(times)-1)/2].Seconds(), last.Seconds()
+	if events := made.lastFirstEvent(foos); !events.IsZero() {
+		run.EventSeconds = max(last, events.Sub(started)).Seconds()
+	}
+}
+
+// awaitIdle waits until a program writes nothing and uses almost no CPU, and notes since
+// when that is so, unless it is not within a limit.
+func awaitIdle(ctx context.Context, running *process, made *requests, limit time.Duration, run *results.Run) error {
+	if _, err := made.next(); err != nil {
+		return err
+	}
+	used, err := running.usage()
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		before, began := used.cpu, time.Now()
+		if err := running.pause(ctx, idleInterval); err != nil {
+			return err
+		}
+		if used, err = running.usage(); err != nil {
+			return err
+		}
+		writes, err := made.next()
+		if err != nil {
+			return err
+		}
+		if len(writes) == 0 && float64(used.cpu-before) < idleShare*float64(idleInterval) {
+			run.IdleSeconds, run.CPUIdle = began.Sub(running.started).Seconds(), milliseconds(used.cpu)
+			return nil
+		}
+	}
+	return nil
+}
+
+// atRest returns what a program requests and uses in a time in which no object changes.
+func (s *session) atRest(ctx context.Context, running *process, duration time.Duration) (rest results.Rest, err error) {
+	before, err := running.usage()
+	if err != nil {
+		return rest, err
+	}
+	made, err := s.record(ctx)
+	if err != nil {
+		return rest, err
+	}
+	if err := running.pause(ctx, duration); err != nil {
+		return rest, err
+	}
+	after, err := running.usage()
+	if err != nil {
+		return rest, err
+	}
+	rest.Seconds, rest.CPUMilliseconds = duration.Seconds(), milliseconds(after.cpu-before.cpu)
+	rest.Calls, _, err = made.count(ctx)
+	return rest, err
 }

@@ -4,7 +4,7 @@
 // is, what the controller would write, and who wrote what. It takes what it says from the
 // packages explain and report, as the other commands do, and writes nothing.
 //
-// live.go keeps the state of the cluster, view.go makes of it what the page gets, server.go
+// live.go keeps the state of the cluster, and makes of it what the page gets. server.go
 // sends that whenever it changes, and refuses strangers. The folder page has the page
 // itself.
 package ui
