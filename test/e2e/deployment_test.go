@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -306,14 +307,19 @@ func checkRefusals(t *testing.T, _ *namespace) {
 	}
 }
 
-// setQuota limits a resource of the namespace and waits until the quota is in force.
+// setQuota limits a resource of the namespace, and waits until the quota is in force. The API
+// server refuses by a cache of quotas, so the quota also forbids Leases: one is refused when the
+// cache has it.
 func (ns *namespace) setQuota(t *testing.T, resource, limit string) {
 	t.Helper()
-	ns.kubectl(t, "create", "quota", "limit", "--hard="+resource+"="+limit)
-	quotas := cluster.kube.CoreV1().ResourceQuotas(ns.name)
-	await(t, "the quota is in force", quotas, "limit", func(quota *corev1.ResourceQuota) error {
-		if len(quota.Status.Used) == 0 {
-			return fmt.Errorf("its status is %v", quota.Status)
+	ns.kubectl(t, "create", "quota", "limit", "--hard="+resource+"="+limit+",count/leases.coordination.k8s.io=0")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
+	awaitThat(t, "the quota is in force", func(ctx context.Context) error {
+		_, err := cluster.kube.CoordinationV1().Leases(ns.name).Create(ctx, lease, metav1.CreateOptions{DryRun: dryRun})
+		if err == nil {
+			return errors.New("a Lease is accepted")
+		} else if !strings.Contains(err.Error(), "exceeded quota") {
+			return err
 		}
 		return nil
 	})
