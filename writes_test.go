@@ -272,26 +272,32 @@ func (f *fixture) undo() (over *atomic.Bool) {
 }
 
 func TestAFightIsDampedAndTold(t *testing.T) {
-	testRunning(t, atRest(), func(f *fixture) {
-		over := f.undo()
-		f.change("web", footest.Drifted)
-		advance(time.Hour)
-		if updates, statuses := f.count(updateChild), f.count(writeStatus); updates > 30 || statuses > 5 {
-			t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
-		}
-		ready := f.expectReady("a", "False "+failed+" of 1")
-		if !strings.Contains(ready.Message, `changed back after each repair, last by "scaler"`) {
-			t.Errorf("the condition is %+v", ready)
-		}
-		f.expectStalled(failed)
-		over.Store(true)
-		advance(16 * time.Minute) // the longest pause, and twice that
-		f.expectWanted()
-		f.settle("web")
-		advance(time.Minute)
-		f.expectReady("a", "True Available of 1")
-		f.expectStalled("")
-	})
+	// The opponent stops, or sets what the Foo asks for.
+	for _, ends := range []func(f *fixture){func(*fixture) {}, func(f *fixture) { f.put(footest.Child("a")) }} {
+		testRunning(t, atRest(), func(f *fixture) { f.fight(ends) })
+	}
+}
+
+func (f *fixture) fight(ends func(f *fixture)) {
+	over := f.undo()
+	f.change("web", footest.Drifted)
+	advance(time.Hour)
+	if updates, statuses := f.count(updateChild), f.count(writeStatus); updates > 30 || statuses > 5 {
+		f.t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
+	}
+	ready := f.expectReady("a", "False "+failed+" of 1")
+	if !strings.Contains(ready.Message, `changed back after each repair, last by "scaler"`) {
+		f.t.Errorf("the condition is %+v", ready)
+	}
+	f.expectStalled(failed)
+	over.Store(true)
+	ends(f)
+	advance(16 * time.Minute) // the longest pause, and twice that
+	f.expectWanted()
+	f.settle("web")
+	advance(time.Minute)
+	f.expectReady("a", "True Available of 1")
+	f.expectStalled("")
 }
 
 // What a spec is carried out by is no repair, until its status is stored. If none can be, all

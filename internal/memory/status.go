@@ -94,11 +94,6 @@ func differInWords(before, after plan.Owner) bool {
 // isProgress reports whether statuses differ in nothing but conditions that tell the progress of
 // the same rollout: Ready, and those of single children.
 func isProgress(before, after plan.Owner) bool {
-	was := meta.FindStatusCondition(*before.GetConditions(), samplev1alpha1.ConditionReady)
-	is := meta.FindStatusCondition(*after.GetConditions(), samplev1alpha1.ConditionReady)
-	if was == nil || is == nil || is.Reason != samplev1alpha1.ReasonProgressing || was.Reason != is.Reason {
-		return false
-	}
 	before = plan.CopyOf(before)
 	for _, is := range *after.GetConditions() {
 		was := meta.FindStatusCondition(*before.GetConditions(), is.Type)

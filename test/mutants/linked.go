@@ -25,7 +25,7 @@ var Linked = []Mutant{
 	{Name: "a message that changes all the time is written at full speed", File: "internal/memory/status.go",
 		From: "&& differInWords(before, after):", To: "&& false:"},
 	{Name: "a Foo that becomes ready waits to say so", File: "internal/memory/status.go",
-		From: "is.Reason != samplev1alpha1.ReasonProgressing || ", To: ""},
+		From: " && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason", To: ""},
 	{Name: "a CRD that prunes the status is told in each sync", File: "internal/memory/status.go",
 		From: "\tif told {\n\t\treturn pruned, nil\n\t}\n", To: "\t_ = told\n"},
 	{Name: "a CRD without the status subresource is tried in each sync", File: "internal/memory/status.go",
