@@ -34,9 +34,9 @@ import (
 func (k kindIn) check(t *testing.T) {
 	t.Parallel()
 	checks := map[string]func(*testing.T){
-		"drift is undone, and what belongs to others stays":                                     k.checkDrift,
-		"a deleted child is created again, and goes with its owner":                             k.checkDeleted,
-		"the child of somebody else stays as it is, is reported, and is adopted if handed over": k.checkForeign,
+		"drift is undone, and what belongs to others stays":                                         k.checkDrift,
+		"a deleted child is created again, and goes with its owner; one of another name is deleted": k.checkDeleted,
+		"the child of somebody else stays as it is, is reported, and is adopted if handed over":     k.checkForeign,
 	}
 	if k.IsOptional() {
 		checks["a child that is not asked for any more is deleted, and created again when it is"] = k.checkUnset
@@ -311,6 +311,11 @@ func (k kindIn) checkDeleted(t *testing.T) {
 		}
 		return k.isAsAsked(foo)(again)
 	})
+	earlier := k.New(foo)
+	earlier.SetName(child.GetName() + "-earlier")
+	_, err := k.children().Create(t.Context(), earlier, metav1.CreateOptions{})
+	footest.Must(t, err)
+	awaitGone(t, k.children(), earlier.GetName())
 	footest.Must(t, k.owners().client.Delete(t.Context(), foo.GetName(), metav1.DeleteOptions{}))
 	awaitGone(t, k.children(), child.GetName())
 }
