@@ -27,11 +27,13 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1.
-func TestWhichClientsUseHTTP2(t *testing.T) {
+// Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1. Protobuf costs
+// less than JSON.
+func TestWhichProtocolsClientsUse(t *testing.T) {
 	protocols, connections := make(chan string, 1), make(chan string, 1)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		protocols <- r.Proto
+		format, _, _ := strings.Cut(r.Header.Get("Accept"), ",")
+		protocols <- r.Proto + " " + format
 		connections <- r.RemoteAddr
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte("{}"))
@@ -45,7 +47,7 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 	for _, row := range []struct {
 		workers int
 		calls   string
-	}{{2, "HTTP/1.1"}, {keptConnections, "HTTP/1.1"}, {keptConnections + 1, "HTTP/2.0"}} {
+	}{{2, "HTTP/1.1 "}, {keptConnections, "HTTP/1.1 "}, {keptConnections + 1, "HTTP/2.0 "}} {
 		clients, err := New(config, row.workers, 0)
 		footest.Must(t, err)
 		ctx, of := t.Context(), map[string]string{}
@@ -53,12 +55,12 @@ func TestWhichClientsUseHTTP2(t *testing.T) {
 			rest rest.Interface
 			want string
 		}{
-			"caches of Foos":        {clients.FooInformers.SamplecontrollerV1alpha1().RESTClient(), "HTTP/2.0"},
-			"caches of ReplicaSets": {clients.KubeInformers.AppsV1().RESTClient(), "HTTP/2.0"},
-			"Foos":                  {clients.Foos.SamplecontrollerV1alpha1().RESTClient(), row.calls},
-			"ReplicaSets":           {clients.Kube.AppsV1().RESTClient(), row.calls},
-			"Events":                {clients.Events.CoreV1().RESTClient(), "HTTP/1.1"},
-			"the Lease":             {clients.Election.CoordinationV1().RESTClient(), "HTTP/2.0"},
+			"caches of Foos":        {clients.FooInformers.SamplecontrollerV1alpha1().RESTClient(), "HTTP/2.0 " + runtime.ContentTypeJSON},
+			"caches of ReplicaSets": {clients.KubeInformers.AppsV1().RESTClient(), "HTTP/2.0 " + runtime.ContentTypeProtobuf},
+			"Foos":                  {clients.Foos.SamplecontrollerV1alpha1().RESTClient(), row.calls + runtime.ContentTypeJSON},
+			"ReplicaSets":           {clients.Kube.AppsV1().RESTClient(), row.calls + runtime.ContentTypeProtobuf},
+			"Events":                {clients.Events.CoreV1().RESTClient(), "HTTP/1.1 " + runtime.ContentTypeProtobuf},
+			"the Lease":             {clients.Election.CoordinationV1().RESTClient(), "HTTP/2.0 " + runtime.ContentTypeProtobuf},
 		} {
 			footest.Must(t, client.rest.Get().Resource("things").Do(ctx).Error())
 			if got := <-protocols; got != client.want {
