@@ -92,6 +92,10 @@ var rowsC = []*scenario{
 		quick: 1, breaksPlane: true, cases: one("while running", func(tr *trial) {
 			// With the CRD all Foos are deleted, and their Deployments.
 			r := tr.startWithFoo("a", 1)
+			// A garbage collector that does not know Foos yet does not notice that they go.
+			tr.settledFoo("b", "b", 1)
+			tr.deleteFoo("b", metav1.DeletePropagationBackground)
+			tr.awaitGone("b")
 			tr.withoutRecording(func() {
 				tr.deleteCRD()
 				tr.pause(2 * quiet)
