@@ -4,7 +4,7 @@
 // types, clientset, informer and lister, and nothing of this project.
 //
 // CLIENT_KUBECONFIG and CLIENT_NAMESPACE name a cluster, and a namespace of it in which a
-// controller is active. Without them the test is skipped.
+// controller is active. make test-e2e sets them.
 package thirdparty
 
 import (
@@ -33,7 +33,7 @@ const (
 func TestClient(t *testing.T) {
 	kubeconfig, namespace := os.Getenv("CLIENT_KUBECONFIG"), os.Getenv("CLIENT_NAMESPACE")
 	if kubeconfig == "" {
-		t.Skip("CLIENT_KUBECONFIG is not set, so there is no cluster to test against")
+		t.Fatal("CLIENT_KUBECONFIG is not set, so there is no cluster to test against: run make test-e2e")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	must(t, err)
