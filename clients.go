@@ -1,34 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a controller is made of, and how it reads and writes the objects of each kind: the
-// informers and typed clients, without their types, because the loop is the same for every
-// kind.
+// How a controller reads, watches and writes the objects of each kind. The informers and typed
+// clients lose their types here, because the loop is the same for every kind. Then from events
+// to keys: the indexes of the caches, and the event handlers, which add the keys of the Foos
+// that an event concerns to the queue.
 
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
+	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/memory"
-	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/queue"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // apisOf has, for each kind of internal/plan, how to read and write its objects and what they
@@ -40,65 +37,6 @@ var apisOf = map[string]func(config Config) (api[plan.Owner], []api[plan.Object]
 				childrenOf(config.KubeInformers.Apps().V1().Deployments().Informer(), config.KubeClient.AppsV1().Deployments),
 			}
 	},
-}
-
-// Config holds what a Controller is made of.
-type Config struct {
-	// Name is that of the work queue in metrics.
-	Name string
-	// KubeClient writes children, and FooClient the status of Foos.
-	KubeClient kubernetes.Interface
-	FooClient  clientset.Interface
-	// KubeInformers and FooInformers are the informers that the Controller reads from. They
-	// must not run yet, because NewController adds indexes to them, and says what they keep.
-	KubeInformers kubeinformers.SharedInformerFactory
-	FooInformers  fooinformers.SharedInformerFactory
-	// Recorder records an Event for each transition of the condition Ready.
-	Recorder record.EventRecorder
-	Clock    clock.WithTicker
-	// CallTimeout bounds each call to the API server.
-	CallTimeout time.Duration
-	Metrics     *metrics.Metrics
-	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
-	// means any number.
-	MaxRollouts int
-}
-
-// NewController makes the Controller of a kind. Call it before the informer factories are
-// started.
-func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
-	apis, known := apisOf[kind.Kind]
-	if !known {
-		return nil, fmt.Errorf("the kind %s has no clients in clients.go", kind.Kind)
-	}
-	owners, children := apis(config)
-	work := queue.New(config.Name, config.Clock)
-	c := &Controller{
-		api:         owners,
-		kind:        kind,
-		buckets:     plan.NewBuckets(),
-		queue:       work,
-		backoff:     queue.NewBackoff(work, config.Clock),
-		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
-		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
-		replaced:    &memory.Replaced{Clock: config.Clock},
-		recorder:    config.Recorder,
-		clock:       config.Clock,
-		callTimeout: config.CallTimeout,
-		metrics:     config.Metrics,
-	}
-	c.metrics.CountWritesTo(c.statusResource(), "update")
-	c.metrics.CountRefusalsBy(failure.Causes...)
-	for i, row := range kind.Children {
-		if i >= len(children) || !children[i].takes(row.Empty()) {
-			return nil, fmt.Errorf("row %d of the table of %s is the kind %s, and its client in clients.go is another's", i, kind.Kind, row.Kind)
-		}
-		c.children = append(c.children, newChildAPI(c, row, children[i]))
-	}
-	if err := c.prepareInformers(); err != nil {
-		return nil, fmt.Errorf("preparing the informers: %w", err)
-	}
-	return c, nil
 }
 
 // api is how the controller reads and writes the objects of a kind: owners or children.
@@ -207,27 +145,14 @@ func (k *childAPI) named(owner plan.Owner) plan.Object {
 	return named
 }
 
-// Resource is that of the Foos, such as "foos".
-func (c *Controller) Resource() string { return c.kind.Resource.Resource }
-
-// CountByReady counts the Foos of the cache by the status of their condition Ready.
-func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
-	return plan.CountByReady(c.cache.List())
-}
-
-// HasWaiting reports whether Foos of a namespace wait for a worker.
-func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
-
-// statusResource is what metrics call the status of the kind.
-func (c *Controller) statusResource() string { return c.kind.Resource.Resource + "/status" }
-
-// Reads returns the resources that the informers read.
-func (c *Controller) Reads() []schema.GroupVersionResource {
-	resources := []schema.GroupVersionResource{c.kind.Resource}
-	for _, kind := range c.children {
-		resources = append(resources, kind.row.Resource)
+// ensureReady returns ErrStale unless the caches have what was last written for an owner.
+func (c *Controller) ensureReady(known *memory.Owner) error {
+	now := c.clock.Now()
+	err := known.Written.EnsureReady(c.cache, now, c.callTimeout)
+	for _, k := range c.children {
+		err = cmp.Or(err, known.Child(k.row.Kind).Written.EnsureReady(k.cache, now, c.callTimeout))
 	}
-	return resources
+	return err
 }
 
 // world returns what the caches say of the Foo.
@@ -286,4 +211,202 @@ func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
 // stop both workers for ever.
 func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.callTimeout)
+}
+
+// byControllerUID indexes children by the bucket of the UID of the Foo that controls them.
+// It finds what a Foo had under an earlier name. Foos are indexed by the names of the
+// children that they ask for, as the bucket of "namespace/name"; the index of each kind
+// bears the name of its resource.
+const byControllerUID = "controllerUID"
+
+// prepareInformers adds indexes to the caches, and bounds what they keep of an object. The
+// informers must not run yet.
+func (c *Controller) prepareInformers() error {
+	errs, resources := []error{c.informer.SetTransform(c.kind.Transform)}, sets.New[schema.GroupVersionResource]()
+	for _, kind := range c.children {
+		if resources.Has(kind.row.Resource) {
+			// Each row would delete the other's children, which it does not ask for.
+			errs = append(errs, fmt.Errorf("the table has two rows of %s", kind.row.Resource.Resource))
+			continue
+		}
+		resources.Insert(kind.row.Resource)
+		errs = append(errs, kind.prepareInformer())
+	}
+	return errors.Join(errs...)
+}
+
+func (k *childAPI) prepareInformer() error {
+	if err := k.row.Check(); err != nil {
+		return err
+	}
+	buckets := k.controller.buckets
+	return errors.Join(
+		k.informer.SetTransform(k.row.Transform),
+		k.informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{
+			byControllerUID: func(child plan.Object) ([]string, error) { return k.row.OwnerKind.ByControllerUID(buckets, child), nil },
+		}),
+		k.controller.informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{
+			k.row.Resource.String(): func(owner plan.Owner) ([]string, error) { return k.row.ByChildName(buckets, owner), nil },
+		}))
+}
+
+// addEventHandlers registers the event handlers, which then get every object of the
+// caches. Wait for what it returns before you start workers: it is done when the handlers
+// have had every object of the first list, which is later than the caches being full.
+func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker, error) {
+	logger := klog.FromContext(ctx)
+	options := cache.HandlerOptions{Logger: &logger}
+	handlers, err := c.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Owner]{
+		AddFunc:    c.addOwner,
+		UpdateFunc: c.updateOwner,
+		DeleteFunc: c.deleteOwner,
+	}, options)
+	if err != nil {
+		return nil, err
+	}
+	synced := []cache.DoneChecker{handlers.HasSyncedChecker()}
+	for _, kind := range c.children {
+		handlers, err := kind.addEventHandlers(options)
+		if err != nil {
+			return nil, err
+		}
+		synced = append(synced, handlers.HasSyncedChecker())
+	}
+	return synced, nil
+}
+
+func (k *childAPI) addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return k.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
+		AddFunc:    k.added,
+		UpdateFunc: k.updated,
+		DeleteFunc: k.deleted,
+	}, options)
+}
+
+func (c *Controller) addOwner(owner plan.Owner, isInInitialList bool) {
+	key := cache.MetaObjectToName(owner)
+	if isInInitialList {
+		c.queue.AddLowPriority(key)
+		return
+	}
+	c.queue.Add(key)
+}
+
+// updateOwner handles changes and the periodic resync. A Foo whose last sync failed stays
+// in its back-off unless what it asks for has changed.
+func (c *Controller) updateOwner(before, after plan.Owner) {
+	key := cache.MetaObjectToName(after)
+	if before.GetUID() != after.GetUID() {
+		// Deleted and created again, seen as one change: forget the first one's failures.
+		c.backoff.Forget(key)
+	}
+	switch {
+	case plan.AsksTheSame(before, after) && c.backoff.InBackoff(key):
+	case before.GetResourceVersion() == after.GetResourceVersion(): // a resync
+		c.queue.AddLowPriority(key)
+	default:
+		c.queue.Add(key)
+	}
+}
+
+// deleteOwner queues a Foo that is gone once more, so that a sync forgets it.
+func (c *Controller) deleteOwner(deleted cache.DeletedObject[plan.Owner]) {
+	key := deleted.GetObjectName()
+	// Now, not in the sync: by then there may be another Foo of the name.
+	c.backoff.Forget(key)
+	c.queue.Add(key)
+}
+
+// added ignores the children of the first list, because every Foo is in the first list of
+// Foos.
+func (k *childAPI) added(child plan.Object, isInInitialList bool) {
+	if !isInInitialList {
+		k.enqueueOwnersOf(child)
+	}
+}
+
+func (k *childAPI) updated(before, after plan.Object) {
+	if before.GetResourceVersion() == after.GetResourceVersion() {
+		return // a resync: nothing has changed
+	}
+	if plan.HasSameHolder(before, after) {
+		k.enqueueHolder(after)
+		return
+	}
+	// Both states, because a Foo may have lost the child.
+	k.enqueueOwnersOf(before, after)
+}
+
+func (k *childAPI) deleted(child cache.DeletedObject[plan.Object]) {
+	if child.OptionalObj != nil {
+		k.enqueueOwnersOf(child.OptionalObj)
+		return
+	}
+	for _, key := range k.ownersAskingFor(child.GetObjectName()) {
+		k.controller.queue.Add(key)
+	}
+}
+
+// enqueueOwnersOf adds the Foos that control a child in any of its states, and those that
+// ask for its name, which may be waiting for it to become free. It adds each once: a
+// worker could take a key between two additions and sync it twice.
+func (k *childAPI) enqueueOwnersOf(states ...plan.Object) {
+	keys := sets.New[cache.ObjectName]()
+	for _, child := range states {
+		if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
+			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
+		}
+		if owner := child.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]; owner != "" {
+			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: owner})
+		}
+		keys.Insert(k.ownersAskingFor(cache.MetaObjectToName(child))...)
+	}
+	for key := range keys {
+		k.controller.queue.Add(key)
+	}
+}
+
+// enqueueHolder adds the Foo that controls a child.
+func (k *childAPI) enqueueHolder(child plan.Object) {
+	if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
+		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
+	}
+}
+
+// maxAsking is how many of the Foos that ask for one name hear of a change at once. One of
+// them can have it. The others hear of it with the next resync: any number of Foos may ask
+// for a name, and each of its changes would queue them all.
+const maxAsking = 16
+
+// ownersAskingFor returns the keys of Foos that ask for a child of this name, maxAsking at
+// most.
+func (k *childAPI) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
+	var keys []cache.ObjectName
+	for _, owner := range lookUp(k.controller.cache, k.row.Resource.String(), k.controller.buckets.Of(child.String())) {
+		if len(keys) == maxAsking {
+			break
+		}
+		if k.row.Name(owner) == child.Name && k.row.Wanted(owner) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
+			keys = append(keys, cache.MetaObjectToName(owner))
+		}
+	}
+	return keys
+}
+
+// lookUp returns the objects of a bucket of an index.
+func lookUp[T any](indexer cache.TypedIndexer[T], index, bucket string) []T {
+	found, err := indexer.ByTypedIndex(index, bucket)
+	if err != nil {
+		panic(err) // the index is missing, which is a bug: nothing removes it at run time
+	}
+	return found
+}
+
+// cached returns an object of a cache, or the zero value if it has none of the key.
+func cached[T any](indexer cache.TypedIndexer[T], key cache.ObjectName) (found T, err error) {
+	object, exists, err := indexer.GetByKey(key.String())
+	if err == nil && exists {
+		found = object.(T) //nolint:forcetypeassert // the informer's type
+	}
+	return found, err
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The controller: keys come out of the work queue, and each is synced. Read this file from
-// top to bottom; handlers.go has how keys come into the queue, writes.go how a step is taken,
-// clients.go what a controller is made of and its calls, and internal/plan the steps.
+// top to bottom; clients.go has how keys come into the queue and the calls, writes.go how a
+// step is taken, main.go what a controller is made of, and internal/plan the steps.
 
 package main
 
@@ -187,7 +187,7 @@ type ownerSync struct {
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	owner, err := cached(c.cache, key)
 	if owner != nil {
-		if err := c.memory.Of(owner).Writes.EnsureReady(c.clock.Now(), c.callTimeout); err != nil {
+		if err := c.ensureReady(c.memory.Of(owner)); err != nil {
 			return err
 		}
 		owner, err = cached(c.cache, key) // again: the first may be older than the writes
@@ -277,7 +277,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 		return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, err)
 	}
 	s.metrics.Wrote("update", s.statusResource())
-	s.memory.Writes.Add(s.cache, updated.GetResourceVersion(), s.clock.Now())
+	s.memory.Written.Observe(updated, s.clock.Now())
 	s.replaced.Observe(after)
 	if transition != nil {
 		s.memory.Transition.Stored(s.owner)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
@@ -382,17 +383,19 @@ func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 }
 
 func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
-	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.wrote("7", "9")
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites()
-		f.expectMetrics("skipped syncs", `sample_controller_stale_syncs_total 1`,
-			`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
+	for _, to := range []func(known *memory.Owner) *memory.Written{toStatus, toChild} {
+		test(t, world(footest.Foo("a")), func(f *fixture) {
+			f.wrote(to)
+			defer f.start(2)()
+			advance(0)
+			f.expectWrites()
+			f.expectMetrics("skipped syncs", `sample_controller_stale_syncs_total 1`,
+				`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
 
-		advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never sees the write
-		f.expectWrites(createChild, writeStatus)
-	})
+			advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never sees the write
+			f.expectWrites(createChild, writeStatus)
+		})
+	}
 }
 
 // neverDone is the DoneChecker of a cache that never syncs.

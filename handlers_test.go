@@ -110,18 +110,18 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 	})
 }
 
-// wrote makes the controller remember a write for the Foo "a".
-func (f *fixture) wrote(store storeAt, version string) {
+// wrote makes the controller remember a write for the Foo "a" that no cache has.
+func (f *fixture) wrote(to func(known *memory.Owner) *memory.Written) {
 	foo := footest.Foo("a")
 	known := f.memory.Of(foo)
-	known.Writes.Add(store, version, f.clock.Now())
+	to(known).Observe(footest.Child("a", footest.AtVersion("9999")), f.clock.Now())
 	f.memory.Keep(footest.KeyOf(foo), known)
 }
 
-// storeAt is an informer's store at a resourceVersion.
-type storeAt string
-
-func (s storeAt) LastStoreSyncResourceVersion() string { return string(s) }
+func toStatus(known *memory.Owner) *memory.Written { return &known.Written }
+func toChild(known *memory.Owner) *memory.Written {
+	return &known.Child(footest.Primary.Kind).Written
+}
 
 func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
 	for name, goes := range map[string]func(f *fixture){
@@ -135,7 +135,7 @@ func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(footest.Foo("a")), func(f *fixture) {
-				f.wrote("7", "9")
+				f.wrote(toStatus)
 				goes(f)
 				synctest.Wait()
 				footest.Must(t, f.sync()) // a new Foo does not wait for the writes of a deleted one

@@ -21,6 +21,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -31,20 +32,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/events"
+	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/kubeclient"
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
 	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/internal/queue"
 	"example.com/sample-controller/internal/serving"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/signals"
@@ -131,6 +138,65 @@ func run(ctx context.Context, opts *options.Options) error {
 	})
 }
 
+// Config holds what a Controller is made of.
+type Config struct {
+	// Name is that of the work queue in metrics.
+	Name string
+	// KubeClient writes children, and FooClient the status of Foos.
+	KubeClient kubernetes.Interface
+	FooClient  clientset.Interface
+	// KubeInformers and FooInformers are the informers that the Controller reads from. They
+	// must not run yet, because NewController adds indexes to them, and says what they keep.
+	KubeInformers kubeinformers.SharedInformerFactory
+	FooInformers  fooinformers.SharedInformerFactory
+	// Recorder records an Event for each transition of the condition Ready.
+	Recorder record.EventRecorder
+	Clock    clock.WithTicker
+	// CallTimeout bounds each call to the API server.
+	CallTimeout time.Duration
+	Metrics     *metrics.Metrics
+	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
+	// means any number.
+	MaxRollouts int
+}
+
+// NewController makes the Controller of a kind. Call it before the informer factories are
+// started.
+func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
+	apis, known := apisOf[kind.Kind]
+	if !known {
+		return nil, fmt.Errorf("the kind %s has no clients in clients.go", kind.Kind)
+	}
+	owners, children := apis(config)
+	work := queue.New(config.Name, config.Clock)
+	c := &Controller{
+		api:         owners,
+		kind:        kind,
+		buckets:     plan.NewBuckets(),
+		queue:       work,
+		backoff:     queue.NewBackoff(work, config.Clock),
+		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
+		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
+		replaced:    &memory.Replaced{Clock: config.Clock},
+		recorder:    config.Recorder,
+		clock:       config.Clock,
+		callTimeout: config.CallTimeout,
+		metrics:     config.Metrics,
+	}
+	c.metrics.CountWritesTo(c.statusResource(), "update")
+	c.metrics.CountRefusalsBy(failure.Causes...)
+	for i, row := range kind.Children {
+		if i >= len(children) || !children[i].takes(row.Empty()) {
+			return nil, fmt.Errorf("row %d of the table of %s is the kind %s, and its client in clients.go is another's", i, kind.Kind, row.Kind)
+		}
+		c.children = append(c.children, newChildAPI(c, row, children[i]))
+	}
+	if err := c.prepareInformers(); err != nil {
+		return nil, fmt.Errorf("preparing the informers: %w", err)
+	}
+	return c, nil
+}
+
 // newControllers makes the controller of each kind. Their metrics and work queues bear the
 // names of the kinds, except for those of Foos.
 func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, error) {
@@ -147,6 +213,29 @@ func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, erro
 		controllers = append(controllers, c)
 	}
 	return controllers, nil
+}
+
+// Resource is that of the Foos, such as "foos".
+func (c *Controller) Resource() string { return c.kind.Resource.Resource }
+
+// CountByReady counts the Foos of the cache by the status of their condition Ready.
+func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
+	return plan.CountByReady(c.cache.List())
+}
+
+// HasWaiting reports whether Foos of a namespace wait for a worker.
+func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
+
+// statusResource is what metrics call the status of the kind.
+func (c *Controller) statusResource() string { return c.kind.Resource.Resource + "/status" }
+
+// Reads returns the resources that the informers read.
+func (c *Controller) Reads() []schema.GroupVersionResource {
+	resources := []schema.GroupVersionResource{c.kind.Resource}
+	for _, kind := range c.children {
+		resources = append(resources, kind.row.Resource)
+	}
+	return resources
 }
 
 // startInformers makes the controllers with the two informer factories, waits until the API

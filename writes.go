@@ -208,8 +208,9 @@ func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did stri
 		return err
 	}
 	s.metrics.Wrote(verb, child.Resource.Resource)
-	s.memory.Writes.Add(s.apiOf(child.ChildKind).cache, stored.GetResourceVersion(), s.clock.Now())
-	s.memory.Child(child.Kind).Confirmed = memory.ConfirmationBy(s.owner, stored)
+	known := s.memory.Child(child.Kind)
+	known.Written.Observe(stored, s.clock.Now())
+	known.Confirmed = memory.ConfirmationBy(s.owner, stored)
 	klog.FromContext(ctx).V(2).Info(did+" "+child.Kind, child.LogKey(), klog.KObj(stored))
 	now := kept.(plan.Object) //nolint:forcetypeassert // a child stays of its type
 	child.Observe(now, child.DescribeDrift(now, s.owner, child.Seen))

@@ -16,14 +16,14 @@ import (
 	"example.com/sample-controller/internal/failure"
 )
 
-// LastSyncRVGetter is what Writes need of an informer's store. Every cache.Store has it.
+// LastSyncRVGetter is what Written needs of an informer's store. Every cache.Store has it.
 type LastSyncRVGetter interface {
 	// LastStoreSyncResourceVersion returns the newest resourceVersion that the
 	// store holds, or "" if it does not know.
 	LastStoreSyncResourceVersion() string
 }
 
-// Writes are a controller's newest writes for an owner, by the cache that will show them.
+// Written is a controller's newest write to an owner or its child of one kind, or none.
 //
 // A worker that creates a child and syncs its owner again, before the watch event of the
 // child has arrived, finds no child and creates another. Here the second create would
@@ -35,44 +35,33 @@ type LastSyncRVGetter interface {
 // k8s.io/kubernetes/pkg/controller/util/consistency), without a limit in time. Here a
 // write that the cache does not reach in time is forgotten: after a restore of etcd the
 // versions start again below it, and without a limit the key would be blocked for ever.
-// Writes have preconditions of their own, so acting on a stale cache is wasteful, never
+// A write has a precondition of its own, so acting on a stale cache is wasteful, never
 // wrong.
-type Writes map[LastSyncRVGetter]write
-
-type write struct {
+type Written struct {
 	resourceVersion string
 	at              time.Time
 }
 
-// Add records the resourceVersion that a write has given to an object of the kind that a
-// store caches.
-func (w *Writes) Add(store LastSyncRVGetter, resourceVersion string, now time.Time) {
-	if *w == nil {
-		*w = Writes{}
-	}
-	(*w)[store] = write{resourceVersion, now}
+// Observe records the write that an object was stored by.
+func (w *Written) Observe(stored metav1.Object, now time.Time) {
+	*w = Written{stored.GetResourceVersion(), now}
 }
 
-// EnsureReady returns nil if the caches have every write, else ErrStale. It waits for none
-// longer than limit. Call it before reading the caches: a cache could receive the write after
+// EnsureReady returns nil if the cache of the kind has the write, else ErrStale. It waits no
+// longer than limit. Call it before reading the cache, which could receive the write after
 // it was read and before the call.
-func (w Writes) EnsureReady(now time.Time, limit time.Duration) error {
-	for store, written := range w {
-		if reached(store, written.resourceVersion) || now.Sub(written.at) >= limit {
-			delete(w, store)
-		}
+//
+// Versions that can't be compared count as reached; fake clientsets make none.
+func (w *Written) EnsureReady(store LastSyncRVGetter, now time.Time, limit time.Duration) error {
+	if *w == (Written{}) {
+		return nil
 	}
-	if len(w) > 0 {
+	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), w.resourceVersion)
+	if err == nil && order < 0 && now.Sub(w.at) < limit {
 		return failure.ErrStale
 	}
+	*w = Written{}
 	return nil
-}
-
-// reached reports whether a cache is at least as new as a write. Versions that can't be
-// compared count as reached; fake clientsets make none.
-func reached(store LastSyncRVGetter, written string) bool {
-	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), written)
-	return err != nil || order >= 0
 }
 
 // StaleVersion is the resourceVersion of a cached owner of which the API server has another

@@ -5,6 +5,7 @@
 package memory
 
 import (
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ import (
 // Owner is what is remembered of an owner. Nothing of it survives a restart.
 //
 //	field       what it remembers                       so that                                     until
-//	Writes      the newest write to each kind           no sync acts on a cache that has not it     the cache has it
+//	Written     the newest write of the status          no sync acts on a cache that has not it     the cache has it
 //	Stale       a version that is not the newest        a sync first reads the owner live           the cache has another
 //	Progress    since when a status waits               it does not wait for ever                   it is written
 //	Pruned      a status that could not be stored       it is not sent at each sync                 one can be
@@ -28,21 +29,25 @@ import (
 type Owner struct {
 	uid types.UID
 
-	Writes     Writes
+	Written    Written
 	Stale      StaleVersion
 	Progress   Progress
 	Pruned     plan.Owner
 	Transition Transition
-	children   map[string]*Child
+	children   []*Child
 }
 
 // Child is what is remembered of an owner's child of one kind.
 //
 //	field      what it remembers                        so that                                    until
+//	Written    the newest write to it                   no sync acts on a cache that has not it    the cache has it
 //	Confirmed  the child as it was for the newest spec  the owner gets ready by no older one       the status says ready
 //	Mutation   how an update was stored otherwise       the same is not sent again                 owner or child is changed
 //	Repairs    how often in a row it was changed back   the opponent does not set the pace         a repair lasts
 type Child struct {
+	kind string
+
+	Written   Written
 	Confirmed Confirmation
 	Mutation  Mutation
 	Repairs   Repairs
@@ -50,23 +55,20 @@ type Child struct {
 
 // Child returns what is remembered of the child of a kind.
 func (o *Owner) Child(kind string) *Child {
-	if o.children == nil {
-		o.children = map[string]*Child{}
+	for _, child := range o.children {
+		if child.kind == kind {
+			return child
+		}
 	}
-	if o.children[kind] == nil {
-		o.children[kind] = &Child{}
-	}
-	return o.children[kind]
+	child := &Child{kind: kind}
+	o.children = append(o.children, child)
+	return child
 }
 
 // isEmpty reports whether nothing is remembered. It drops what is empty.
 func (o *Owner) isEmpty() bool {
-	for kind, child := range o.children {
-		if *child == (Child{}) {
-			delete(o.children, kind)
-		}
-	}
-	return len(o.children) == 0 && len(o.Writes) == 0 && o.Stale == "" && o.Progress.IsZero() && o.Pruned == nil && o.Transition.IsZero()
+	o.children = slices.DeleteFunc(o.children, func(child *Child) bool { return *child == Child{kind: child.kind} })
+	return len(o.children) == 0 && o.Written == Written{} && o.Stale == "" && o.Progress.IsZero() && o.Pruned == nil && o.Transition.IsZero()
 }
 
 // Map holds what is remembered of owners by their keys. It is safe for concurrent use.

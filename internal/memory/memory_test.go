@@ -21,7 +21,8 @@ import (
 
 // remembers are the things that can be remembered of the Foo "a".
 var remembers = map[string]func(known *Owner){
-	"a write":         func(known *Owner) { known.Writes.Add(&store{"1"}, "2", time.Unix(0, 0)) },
+	"a write":         func(known *Owner) { known.Written.Observe(footest.Foo("a"), time.Unix(0, 0)) },
+	"a child's write": func(known *Owner) { known.Child("A").Written.Observe(footest.Child("a"), time.Unix(0, 0)) },
 	"a stale version": func(known *Owner) { known.Stale = "1" },
 	"a pruned status": func(known *Owner) { known.Pruned = footest.Foo("a") },
 	"a transition":    func(known *Owner) { known.Transition.Unknown(footest.Foo("a"), metav1.Condition{Type: "Ready"}) },
@@ -124,25 +125,10 @@ func TestCachesMustHaveTheWrites(t *testing.T) {
 		"until the limit":               {"5", "900", time.Minute - 1, false}, // etcd was restored from a backup
 		"the wait ends with its limit:": {"5", "900", time.Minute, true},
 	} {
-		var writes Writes
-		writes.Add(&store{row.seen}, row.written, now)
-		ready := writes.EnsureReady(now.Add(row.later), time.Minute) == nil
-		footest.ExpectEqual(t, what+" ready and forgotten", []bool{row.want, row.want}, []bool{ready, len(writes) == 0})
-	}
-}
-
-func TestEveryStoreMustCatchUpWithTheNewestWrite(t *testing.T) {
-	var writes Writes
-	foos, children := &store{"1"}, &store{"1"}
-	writes.Add(children, "2", now)
-	writes.Add(foos, "3", now)
-	writes.Add(foos, "5", now)
-	for _, row := range []struct {
-		foos, children string
-		want           bool
-	}{{"3", "1", false}, {"5", "1", false}, {"5", "2", true}, {"4", "2", true}} { // one that has caught up is not asked again
-		foos.version, children.version = row.foos, row.children
-		footest.ExpectEqual(t, fmt.Sprintf("ready at %+v", row), row.want, writes.EnsureReady(now, time.Minute) == nil)
+		var written Written
+		written.Observe(footest.Child("a", footest.AtVersion(row.written)), now)
+		ready := written.EnsureReady(&store{row.seen}, now.Add(row.later), time.Minute) == nil
+		footest.ExpectEqual(t, what+" ready and forgotten", []bool{row.want, row.want}, []bool{ready, written == Written{}})
 	}
 }
 

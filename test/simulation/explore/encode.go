@@ -111,11 +111,7 @@ func (e *encoder) sorted(v reflect.Value) {
 	values := make(map[string]reflect.Value, v.Len())
 	for key, value := range v.Seq2() {
 		var k encoder
-		if key.Kind() == reflect.Interface { // a cache, of which there is one for each type
-			k.text(key.Elem().Type().String())
-		} else {
-			k.value(key)
-		}
+		k.value(key)
 		values[string(k.out)] = value
 	}
 	e.number(int64(len(values)))
@@ -218,12 +214,7 @@ func timeOf(v reflect.Value) time.Time {
 var failuresCaps = map[string]int64{"races": 2, "outages": 2, "refusals": 6}
 
 // remembered are the maps in which a controller remembers something of each Foo.
-type remembered struct {
-	maps []reflect.Value
-	// references are what the controller itself refers to without owning it, such as a
-	// cache, by type. What another controller remembered refers to those of that one.
-	references map[reflect.Type]reflect.Value
-}
+type remembered struct{ maps []reflect.Value }
 
 // memo is all that a controller remembers of one Foo. It never changes.
 type memo struct {
@@ -239,7 +230,7 @@ var keyType = reflect.TypeFor[cache.ObjectName]()
 // findRemembered finds the maps from keys of Foos that can be reached from a controller
 // through the code of this project and the rate limiters.
 func findRemembered(controller any) *remembered {
-	r := &remembered{references: map[reflect.Type]reflect.Value{}}
+	r := &remembered{}
 	seen := map[unsafe.Pointer]bool{}
 	var find func(v reflect.Value)
 	find = func(v reflect.Value) {
@@ -250,7 +241,6 @@ func findRemembered(controller any) *remembered {
 			}
 		case reflect.Interface:
 			if v.Elem().Kind() == reflect.Pointer { // a struct in an interface never changes
-				r.references[v.Elem().Type()] = v.Elem()
 				find(v.Elem())
 			}
 		case reflect.Slice:
@@ -300,7 +290,7 @@ func (r *remembered) save(key cache.ObjectName) *memo {
 		found := entries.MapIndex(reflect.ValueOf(key))
 		e.flag(found.IsValid())
 		if found.IsValid() {
-			m.values[i] = r.clone(found)
+			m.values[i] = clone(found)
 			e.value(m.values[i])
 		}
 	}
@@ -316,27 +306,27 @@ func (r *remembered) restore(key cache.ObjectName, m *memo) {
 		}
 		var value reflect.Value // of an entry that is deleted
 		if m != nil && m.values[i].IsValid() {
-			value = r.clone(m.values[i])
+			value = clone(m.values[i])
 		}
 		entries.SetMapIndex(reflect.ValueOf(key), value)
 	}
 }
 
 // clone returns a copy that shares nothing that this project's code changes.
-func (r *remembered) clone(v reflect.Value) reflect.Value {
+func clone(v reflect.Value) reflect.Value {
 	copied := reflect.New(v.Type()).Elem()
 	copied.Set(v)
-	r.unshare(copied)
+	unshare(copied)
 	return copied
 }
 
 // unshare puts a copy in the place of each pointer, map and slice in a value. Objects of the API
 // stay, because nobody changes those of a cache. It bounds the counts of failures.
-func (r *remembered) unshare(v reflect.Value) {
+func unshare(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() && mayRemember(v.Type().Elem()) {
-			copied := r.clone(v.Elem())
+			copied := clone(v.Elem())
 			v.Set(copied.Addr())
 		}
 	case reflect.Map:
@@ -345,7 +335,7 @@ func (r *remembered) unshare(v reflect.Value) {
 		}
 		copied := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for entries := v.MapRange(); entries.Next(); {
-			copied.SetMapIndex(r.own(entries.Key()), r.clone(entries.Value()))
+			copied.SetMapIndex(entries.Key(), clone(entries.Value()))
 		}
 		v.Set(copied)
 	case reflect.Slice:
@@ -354,28 +344,16 @@ func (r *remembered) unshare(v reflect.Value) {
 		}
 		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
 		for i := range v.Len() {
-			r.unshare(v.Index(i))
+			unshare(v.Index(i))
 		}
 	case reflect.Struct:
 		for declared, field := range v.Fields() {
 			field = readable(field)
-			r.unshare(field)
+			unshare(field)
 			if bound, isCount := failuresCaps[declared.Name]; isCount {
 				field.SetInt(min(field.Int(), bound))
 			}
 		}
 	default:
 	}
-}
-
-// own returns the controller's own one of what a key refers to.
-func (r *remembered) own(key reflect.Value) reflect.Value {
-	if key.Kind() != reflect.Interface {
-		return key
-	}
-	own, known := r.references[key.Elem().Type()]
-	if !known {
-		panic(fmt.Sprintf("a controller remembers something of a %s, which it does not refer to", key.Elem().Type()))
-	}
-	return own
 }
