@@ -274,8 +274,21 @@ var rowsF = []*scenario{
 			tr.stableAndQuiet()
 			other.stableAndQuiet()
 		}), oursOnly: noCleanup},
+	{row: "F7", title: "the controller is stopped while an Event is on its way: it writes that first",
+		quick: 1, cases: one("SIGTERM", func(tr *trial) {
+			r := tr.start()
+			r.proxy.Use(isEvent, proxy.Delay(time.Second))
+			tr.createFoo("a", "a", 1)
+			tr.awaitCall(r, func(call *proxy.Call) bool { return call.Subresource == "status" && call.Succeeded() })
+			r.signal(syscall.SIGTERM)
+			tr.mustExit(r, "after SIGTERM", 0)
+			if len(r.made(isEvent, succeeded)) == 0 {
+				tr.failf("the Foo is not ready yet, and nobody has an Event that says so")
+			}
+			tr.start()
+		}), why: "its broadcaster of Events is not shut down"},
 	{row: "F7", title: "Events can't be written", quick: 1, cases: throughout(func(r *replica) {
-		r.proxy.Use(func(call *proxy.Call) bool { return call.Resource == "events" }, proxy.Hang)
+		r.proxy.Use(isEvent, proxy.Hang)
 	})},
 }
 

@@ -201,6 +201,7 @@ var (
 )
 
 func isAnswered(call *proxy.Call) bool { return call.Code != 0 }
+func isEvent(call *proxy.Call) bool    { return call.Resource == "events" }
 func hasFault(call *proxy.Call) bool   { return call.Fault != "" }
 
 // isInitialStream selects watches that begin with the objects that exist.
