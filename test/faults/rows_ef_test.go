@@ -283,7 +283,7 @@ var rowsF = []*scenario{
 			r.signal(syscall.SIGTERM)
 			tr.mustExit(r, "after SIGTERM", 0)
 			if len(r.made(isEvent, succeeded)) == 0 {
-				tr.failf("the Foo is not ready yet, and nobody has an Event that says so")
+				tr.failf("it exited, and the Event of its Foo was never written")
 			}
 			tr.start()
 		}), why: "its broadcaster of Events is not shut down"},
