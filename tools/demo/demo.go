@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/test/testcluster"
 	"example.com/sample-controller/tools/internal/timeline"
@@ -185,7 +186,7 @@ func (d *demo) startPage(ctx context.Context) {
 
 // draw draws the writes of Foos in the audit log so far, and prints where the picture is.
 func (d *demo) draw() error {
-	drawn, err := d.log.Of("", "")
+	drawn, err := d.log.Of(plan.Foos(""), "", "")
 	if err != nil {
 		return fmt.Errorf("drawing %s: %w", d.picture, err)
 	}

@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 )
@@ -133,7 +134,7 @@ func (d *demo) tell(now time.Time) (settled bool, err error) {
 		return true, nil
 	}
 	d.unprinted = false
-	all, err := d.log.Of("", "")
+	all, err := d.log.Of(plan.Foos(""), "", "")
 	if err != nil {
 		return true, nil //nolint:nilerr // there is no write to a Foo yet
 	}

@@ -20,6 +20,7 @@ import (
 
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/options"
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
@@ -184,11 +185,11 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
   kubectl foo timeline example-foo --audit audit-1.log.gz,audit.log -o html >example-foo.html`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := kindsWith("").First(args[0])
+			kind, name, err := kindsWith("").Parse(args[0])
 			if err != nil {
 				return err
 			}
-			return draw(log, cache.NewObjectName(*config.Namespace, name), paths, output, streams)
+			return draw(log, kind, cache.NewObjectName(*config.Namespace, name), paths, output, streams)
 		},
 	}
 	flags := command.Flags()
@@ -199,8 +200,8 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 	return command
 }
 
-// draw reads audit logs, and draws what they have about a Foo.
-func draw(log *timeline.Log, foo cache.ObjectName, paths []string, output string, streams genericiooptions.IOStreams) error {
+// draw reads audit logs, and draws what they have about an object of a kind.
+func draw(log *timeline.Log, kind *plan.OwnerKind, owner cache.ObjectName, paths []string, output string, streams genericiooptions.IOStreams) error {
 	if err := report.CheckFormat(output, report.FormatText, "svg", "html"); err != nil {
 		return err
 	}
@@ -212,9 +213,9 @@ func draw(log *timeline.Log, foo cache.ObjectName, paths []string, output string
 			return err
 		}
 	}
-	drawn, err := log.Of(foo.Namespace, foo.Name)
+	drawn, err := log.Of(kind, owner.Namespace, owner.Name)
 	if err != nil {
-		return fmt.Errorf("the log has nothing about the Foo %q: %w", foo.Name, err)
+		return fmt.Errorf("the log has nothing about the %s %q: %w", kind.Kind, owner.Name, err)
 	}
 	return map[string]func(io.Writer) error{
 		report.FormatText: drawn.WriteText, "svg": drawn.WriteSVG, "html": drawn.WriteHTML,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 )
 
@@ -25,11 +26,8 @@ type key struct {
 	namespace, name string
 }
 
-// foos is the resource whose objects a timeline is about.
-var foos = schema.ParseGroupResource("foos.samplecontroller.k8s.io")
-
-// makers are the resources whose objects own those of a built-in resource. Of all other
-// resources, a Foo may own objects.
+// makers are the resources whose objects own those of a built-in resource. Objects of the kind
+// that a timeline is about may own those of all other resources.
 var makers = map[schema.GroupResource][]schema.GroupResource{
 	{Resource: "pods"}: {
 		{Group: "apps", Resource: "replicasets"},
@@ -42,13 +40,17 @@ var makers = map[schema.GroupResource][]schema.GroupResource{
 }
 
 // owners has the owner of each object that has a name.
-type owners map[key]key
+type owners struct {
+	// kind is what the timeline is about.
+	kind *plan.OwnerKind
+	of   map[key]key
+}
 
 // ownersOf finds the owner of each object: by the owner reference if the log has it,
 // otherwise by its name, which begins with the owner's.
-func ownersOf(entries []*Entry) owners {
+func ownersOf(kind *plan.OwnerKind, entries []*Entry) owners {
 	nameThePods(entries)
-	o := owners{}
+	o := owners{kind, map[key]key{}}
 	known, byHand := sets.New[key](), sets.New[key]()
 	for _, e := range entries {
 		e.object = keyOf(e.Write)
@@ -56,13 +58,16 @@ func ownersOf(entries []*Entry) owners {
 		if e.acts && e.Creates() {
 			byHand.Insert(e.object) // The names that people choose say nothing about owners.
 		}
+		if e.owner.GroupResource == guessed(kind) {
+			e.owner.GroupResource = kind.Resource.GroupResource() // its plural may be irregular
+		}
 		if e.owner != (key{}) && e.Name != "" {
-			o[e.object] = e.owner
+			o.of[e.object] = e.owner
 		}
 	}
 	for object := range known {
-		if owner := nameOwner(object, known); o[object] == (key{}) && !byHand.Has(object) && owner != (key{}) {
-			o[object] = owner
+		if owner := o.byName(object, known); o.of[object] == (key{}) && !byHand.Has(object) && owner != (key{}) {
+			o.of[object] = owner
 		}
 	}
 	return o
@@ -73,19 +78,23 @@ func (o owners) owner(e *Entry) key {
 	if e.Name == "" {
 		return e.owner
 	}
-	return o[e.object]
+	return o.of[e.object]
 }
 
-// root returns the Foo to which an entry's object belongs, or else its last owner.
+// root returns the object of the kind to which an entry's object belongs, or else its last owner.
 func (o owners) root(e *Entry) key {
 	object, owner := e.object, o.owner(e)
 	for range 10 { // a log may have a cycle
-		if object.GroupResource == foos || owner == (key{}) {
+		if o.isRoot(object) || owner == (key{}) {
 			break
 		}
-		object, owner = owner, o[owner]
+		object, owner = owner, o.of[owner]
 	}
 	return object
+}
+
+func (o owners) isRoot(object key) bool {
+	return object.GroupResource == o.kind.Resource.GroupResource()
 }
 
 func keyOf(w audit.Write) key {
@@ -122,21 +131,23 @@ func ownerIn(w audit.Write) key {
 }
 
 func resourceOf(owner *metav1.OwnerReference) schema.GroupResource {
-	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
-	if kind.Group == foos.Group && kind.Kind == "Foo" {
-		return foos // its plural may be irregular
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
 	return plural.GroupResource()
 }
 
-// nameOwner returns the known object that can own a child and has the longest name that
+// guessed returns what resourceOf makes of a kind.
+func guessed(kind *plan.OwnerKind) schema.GroupResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind.Resource.GroupVersion().WithKind(kind.Kind))
+	return plural.GroupResource()
+}
+
+// byName returns the known object that can own a child and has the longest name that
 // the child's name begins with.
-func nameOwner(child key, known sets.Set[key]) key {
-	if child.GroupResource == foos {
+func (o owners) byName(child key, known sets.Set[key]) key {
+	if o.isRoot(child) {
 		return key{}
 	}
-	candidates := append(slices.Clone(makers[child.GroupResource]), foos)
+	candidates := append(slices.Clone(makers[child.GroupResource]), o.kind.Resource.GroupResource())
 	for name := child.name; name != ""; name = name[:max(0, strings.LastIndexAny(name, "-."))] {
 		for _, resource := range candidates {
 			if owner := (key{resource, child.namespace, name}); known.Has(owner) {
@@ -189,13 +200,13 @@ func (o owners) leadTo(before, e *Entry) bool {
 		return true
 	case reactsToItsObjectOnly(e.actor):
 		return false
-	case o[before.object] == e.object:
+	case o.of[before.object] == e.object:
 		return true
 	case before.object == owner:
 		return before.Subresource != "status"
 	}
 	// It may replace one that was deleted.
-	sibling := o[before.object] == owner && before.object.GroupResource == e.object.GroupResource
+	sibling := o.of[before.object] == owner && before.object.GroupResource == e.object.GroupResource
 	return sibling && before.Deletes() && e.Creates()
 }
 

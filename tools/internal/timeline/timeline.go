@@ -19,6 +19,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/printable"
 )
@@ -91,18 +92,19 @@ type Entry struct {
 }
 
 // errNothing is the error for a log without writes to show.
-var errNothing = errors.New("no write to a Foo")
+var errNothing = errors.New("no write to such an object")
 
-// Of returns the timeline of a Foo. An empty namespace means all, and so does an empty name.
-func (l *Log) Of(namespace, foo string) (*Timeline, error) {
+// Of returns the timeline of an object of a kind, such as a Foo. An empty namespace means all,
+// and so does an empty name.
+func (l *Log) Of(kind *plan.OwnerKind, namespace, name string) (*Timeline, error) {
 	all := l.ordered()
-	owners := ownersOf(all)
+	owners := ownersOf(kind, all)
 	lives := sets.New[key]()
 	var chosen []*Entry
 	for _, e := range all {
 		root := owners.root(e)
-		wanted := (namespace == "" || root.namespace == namespace) && (foo == "" || root.name == foo)
-		if root.GroupResource == foos && wanted {
+		wanted := (namespace == "" || root.namespace == namespace) && (name == "" || root.name == name)
+		if owners.isRoot(root) && wanted {
 			chosen = append(chosen, e)
 			lives.Insert(root)
 		}
@@ -113,7 +115,7 @@ func (l *Log) Of(namespace, foo string) (*Timeline, error) {
 	}
 	owners.findCauses(chosen)
 	t.divide(chosen)
-	t.describe(lives, chosen)
+	t.describe(kind, lives, chosen)
 	return t, nil
 }
 
@@ -166,7 +168,7 @@ func (t *Timeline) divide(entries []*Entry) {
 }
 
 // describe sets the texts of the entries and the titles.
-func (t *Timeline) describe(lives sets.Set[key], entries []*Entry) {
+func (t *Timeline) describe(kind *plan.OwnerKind, lives sets.Set[key], entries []*Entry) {
 	namespaces, same := sets.New[string](), map[string]sets.Set[audit.Actor]{}
 	for _, e := range entries {
 		namespaces.Insert(e.Namespace)
@@ -194,9 +196,9 @@ func (t *Timeline) describe(lives sets.Set[key], entries []*Entry) {
 			*text = printable.Quote(*text)
 		}
 	}
-	t.Title = fmt.Sprintf("The lives of %d Foos", len(lives))
+	t.Title = fmt.Sprintf("The lives of %d %ss", len(lives), kind.Kind)
 	if len(lives) == 1 {
-		t.Title = "The life of Foo " + lives.UnsortedList()[0].name
+		t.Title = "The life of " + kind.Kind + " " + lives.UnsortedList()[0].name
 	}
 	if len(namespaces) == 1 {
 		t.Title += " in " + entries[0].Namespace

@@ -16,7 +16,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/test/audit"
 )
 
@@ -44,9 +46,11 @@ func TestTheLifeOfAFoo(t *testing.T) {
 	}
 }
 
+var foos = plan.Foos("")
+
 func of(t *testing.T, log *Log, namespace, foo string) *Timeline {
 	t.Helper()
-	timeline, err := log.Of(namespace, foo)
+	timeline, err := log.Of(foos, namespace, foo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +129,13 @@ func TestWhatBelongsToAFoo(t *testing.T) {
 			}
 		})
 	}
+	bars := &plan.OwnerKind{Kind: "Bar", Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "bars"}}
+	drawn, err := logOf("0 alice create bars/a", "1 x create deployments/a-1", "2 alice create foos/a-1").Of(bars, "", "a")
+	if err != nil || drawn.Title != "The life of Bar a in default" || drawn.Others != 1 {
+		t.Errorf("another kind: got %+v, %v", drawn, err)
+	}
 	for _, log := range []*Log{{}, logOf("0 gc patch leases/x", "1 alice create deployments/web")} {
-		if _, err := log.Of("", ""); !errors.Is(err, errNothing) {
+		if _, err := log.Of(foos, "", ""); !errors.Is(err, errNothing) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -228,7 +237,7 @@ func parseWrite(text string) audit.Write {
 	if namespace, name, ok := strings.Cut(name, ":"); ok {
 		w.Namespace, w.Name = namespace, name
 	}
-	w.Group = map[string]string{"foos": foos.Group, "bars": "example.com", "deployments": "apps", "replicasets": "apps"}[w.Resource]
+	w.Group = map[string]string{"foos": foos.Resource.Group, "bars": "example.com", "deployments": "apps", "replicasets": "apps"}[w.Resource]
 	if len(fields) > 4 {
 		w.Code, _ = strconv.Atoi(fields[4])
 	}
@@ -255,7 +264,7 @@ const none = -1
 // causesIn returns the index of each entry's cause.
 func causesIn(log *Log) []int {
 	entries := log.ordered()
-	ownersOf(entries).findCauses(entries)
+	ownersOf(foos, entries).findCauses(entries)
 	var got []int
 	for _, e := range entries {
 		got = append(got, slices.Index(entries, e.Cause))
@@ -349,7 +358,7 @@ func TestOwnerReferencesTakePrecedenceOverNames(t *testing.T) {
 	log := logOf("0 alice create foos/web", "1 alice create foos/other")
 	for _, text := range []string{"10 web-controller create deployments/web", "20 web-controller create deployments/ 403"} {
 		w := parseWrite(text)
-		w.Request = ownedBy(foos.Group+"/v1alpha1", "Foo", "other")
+		w.Request = ownedBy(foos.Resource.Group+"/v1alpha1", "Foo", "other")
 		log.Add(w)
 	}
 	if got, want := causesIn(log), []int{none, none, 1, 1}; !slices.Equal(got, want) {
@@ -362,7 +371,7 @@ func TestOwnersThatAreNotWritten(t *testing.T) {
 	var log Log
 	for text, owner := range map[string][3]string{
 		"0 x update replicasets/any":   {"apps/v1", "Deployment", "one"},
-		"1 x update deployments/one":   {foos.Group + "/v1alpha1", "Foo", "web"},
+		"1 x update deployments/one":   {foos.Resource.Group + "/v1alpha1", "Foo", "web"},
 		"2 x update bars/ring":         {"example.com/v1", "Bar", "ring"},
 		"3 x update replicasets/other": {"apps/v1", "Deployment", "two"},
 	} {

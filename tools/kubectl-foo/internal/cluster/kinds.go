@@ -42,15 +42,6 @@ func (k Kinds) Argument(kind *plan.OwnerKind, name string) string {
 	return strings.ToLower(kind.Kind) + "/" + name
 }
 
-// First returns the name that an argument means where only the first kind will do.
-func (k Kinds) First(argument string) (string, error) {
-	kind, name, err := k.Parse(argument)
-	if err == nil && kind != k[0] {
-		return "", fmt.Errorf("timelines are of the kind %s alone", k[0].Kind)
-	}
-	return name, err
-}
-
 // Resource is one that is read.
 type Resource struct {
 	schema.GroupVersionResource

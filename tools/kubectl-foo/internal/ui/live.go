@@ -338,13 +338,13 @@ func (l *Live) draw(foo cache.ObjectName) (*timeline.Timeline, error) {
 	if l.Audit == "" {
 		return nil, errNoLog
 	}
-	name, err := l.Kinds.First(foo.Name)
+	kind, name, err := l.Kinds.Parse(foo.Name)
 	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	drawn, err := l.log.Of(foo.Namespace, name)
+	drawn, err := l.log.Of(kind, foo.Namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("the audit log has nothing about it: %w", err)
 	}
