@@ -215,6 +215,9 @@ func TestKubectlGetShowsFoos(t *testing.T) {
 	ns.createReadyFoo(t, newFoo("empty-column", 0))
 	ns.expectRow(t, "terminal", "web", "2", "2", "True", "Available")
 	ns.expectRow(t, "empty-column", "empty-column", "1", "True", "Available")
+	if selected := ns.kubectl(t, "get", "fo", "-o=name", "--field-selector=spec.deploymentName=web"); selected != "foo.samplecontroller.k8s.io/terminal" {
+		t.Errorf("of the Foos for the Deployment web, kubectl finds %q", selected)
+	}
 	if all := ns.kubectl(t, "get", "all"); !strings.Contains(all, "foo.samplecontroller.k8s.io/terminal") {
 		t.Errorf("kubectl get all does not show the Foo:\n%s", all)
 	}
