@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing, only write the report from existing results")
 	flags.StringVar(&o.results, "results", "_output/bench/results.json",
 		"`file` for the results, written after each measurement")
-	flags.StringVar(&o.docs, "docs", "_output/bench", "`folder` for benchmarks.md and benchmarks/, a copy of the results")
+	flags.StringVar(&o.docs, "docs", "_output/bench", "`directory` for benchmarks.md and benchmarks/, a copy of the results")
 	flags.StringVar(&o.parts, "part", "",
 		"comma-separated `parts` to measure, of "+strings.Join(results.Parts, ", ")+"; other parts keep their results (default all)")
 	flags.StringVar(&o.only, "only", "",
