@@ -232,13 +232,13 @@ func goneOr(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	return cmp.Or(err, errors.New("it still exists, or exists again"))
+	return cmp.Or(err, errors.New("it still exists or was recreated"))
 }
 
 // awaitConverged waits until some Foos are as they should be, whatever the state of
 // others.
 func (tr *trial) awaitConverged(foos ...string) {
-	tr.await("they have converged", func(ctx context.Context) error {
+	tr.await("the Foos have converged", func(ctx context.Context) error {
 		now, err := tr.takeSnapshot(ctx)
 		if err != nil {
 			return err

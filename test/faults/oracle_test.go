@@ -135,11 +135,11 @@ func (s *snapshot) checkFoo(tr *trial, foo *samplev1alpha1.Foo) error {
 		return tr.checkReady(foo, metav1.ConditionFalse, tr.expected.refused[foo.Name])
 	case named != nil && !metav1.IsControlledBy(named, foo):
 		if len(controlled) > 0 {
-			return fmt.Errorf("Deployment %s is not its own, and it controls %v", named.Name, names)
+			return fmt.Errorf("Deployment %s is not its own, but it controls %v", named.Name, names)
 		}
 		return tr.checkReady(foo, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentConflict)
 	case len(controlled) != 1 || controlled[0] != named:
-		return fmt.Errorf("it asks for Deployment %s and controls %v", foo.Spec.DeploymentName, names)
+		return fmt.Errorf("it wants Deployment %s but controls %v", foo.Spec.DeploymentName, names)
 	}
 	if tr.expected.statusUnwritable {
 		return tr.checkDeployment(foo, named)
@@ -154,7 +154,7 @@ func (tr *trial) checkDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) 
 		wanted = &capped
 	}
 	if wanted != nil && *d.Spec.Replicas != *wanted {
-		return fmt.Errorf("want %d replicas, and Deployment %s has %d", *wanted, d.Name, *d.Spec.Replicas)
+		return fmt.Errorf("it wants %d replicas, but Deployment %s has %d", *wanted, d.Name, *d.Spec.Replicas)
 	}
 	asked, status := *d.Spec.Replicas, d.Status
 	if status.ObservedGeneration != d.Generation || status.AvailableReplicas != asked || status.Replicas != asked {
@@ -165,7 +165,7 @@ func (tr *trial) checkDeployment(foo *samplev1alpha1.Foo, d *appsv1.Deployment) 
 
 func (tr *trial) checkStatus(foo *samplev1alpha1.Foo, d *appsv1.Deployment) error {
 	if reported, available := foo.Status.AvailableReplicas, d.Status.AvailableReplicas; reported != available {
-		return fmt.Errorf("status.availableReplicas is %d, and its Deployment's is %d", reported, available)
+		return fmt.Errorf("status.availableReplicas is %d, but its Deployment's is %d", reported, available)
 	}
 	if _, ok := tr.expected.mutated[d.Name]; ok {
 		return tr.checkReady(foo, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed)
@@ -183,7 +183,7 @@ func (tr *trial) checkReady(foo *samplev1alpha1.Foo, status metav1.ConditionStat
 	}
 	ready := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionReady)
 	if ready == nil || ready.Status != status || ready.Reason != reason || ready.ObservedGeneration != foo.Generation {
-		return fmt.Errorf("want condition Ready %s with reason %s, and it is %+v", status, reason, ready)
+		return fmt.Errorf("want condition Ready %s with reason %s, got %+v", status, reason, ready)
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func (tr *trial) protectThat(name string, check func(*appsv1.Deployment) error) 
 	tr.expected.protected = append(tr.expected.protected, func() error {
 		d, err := tr.deployments().Get(tr.ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("Deployment %s, which belongs to others, is gone", name)
+			return fmt.Errorf("Deployment %s, which it must not change, is gone", name)
 		}
 		if err != nil {
 			return err
@@ -291,7 +291,7 @@ func (tr *trial) protect(before *appsv1.Deployment) {
 		if now.UID != before.UID || now.Generation != before.Generation || now.DeletionTimestamp != nil ||
 			!equality.Semantic.DeepEqual(now.Spec, before.Spec) ||
 			!equality.Semantic.DeepEqual(now.OwnerReferences, before.OwnerReferences) {
-			return fmt.Errorf("Deployment %s, which belongs to others, has been changed: %s%s", now.Name,
+			return fmt.Errorf("Deployment %s, which it must not change, was changed\n%s%s", now.Name,
 				diff.Diff(before.OwnerReferences, now.OwnerReferences), diff.Diff(before.Spec, now.Spec))
 		}
 		return nil
@@ -303,7 +303,7 @@ func (tr *trial) protectAnnotations(deployment string, annotations map[string]st
 	tr.protectThat(deployment, func(now *appsv1.Deployment) error {
 		for key, value := range annotations {
 			if now.Annotations[key] != value {
-				return fmt.Errorf("annotation %s, which somebody else put on Deployment %s, is gone", key, deployment)
+				return fmt.Errorf("annotation %s that another writer set on Deployment %s is gone", key, deployment)
 			}
 		}
 		return nil

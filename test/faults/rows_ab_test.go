@@ -16,23 +16,23 @@ import (
 )
 
 var rowsA = []*scenario{
-	{row: "A1", title: "crash before and after each write", quick: 10, cases: eachWrite(
+	{row: "A1", title: "crash before or after a write", quick: 10, cases: eachWrite(
 		breakage{"crash before", func(r *replica, _ <-chan struct{}) proxy.Fault { return r.crashAtCall }},
 		breakage{"crash after", func(r *replica, _ <-chan struct{}) proxy.Fault { return proxy.Done(r.crashAtCall) }},
 	)},
-	{row: "A2", title: "a write is done, and its reply is lost",
+	{row: "A2", title: "a write succeeds, but its response is lost",
 		quick: 6, cases: eachWrite(always("reply lost", proxy.Done(proxy.Cut)))},
-	{row: "A3", title: "a write is cut off, and arrives after it has been repeated", quick: 6, cases: eachWrite(
+	{row: "A3", title: "a write is cut off and arrives after it was repeated", quick: 6, cases: eachWrite(
 		breakage{"delayed", func(_ *replica, recovered <-chan struct{}) proxy.Fault {
 			return proxy.CutAndLater(recovered)
 		}})},
-	{row: "A4", title: "SIGTERM while a write is under way: the write is finished, unless a second signal follows",
+	{row: "A4", title: "SIGTERM during a write: the write finishes, unless a second signal follows",
 		quick: 2, cases: []trialCase{
 			{name: "a create under way", run: func(tr *trial) { tr.stopped(syscall.SIGTERM, false) }},
 			{name: "a second signal", run: func(tr *trial) { tr.stopped(syscall.SIGINT, true) }},
 		},
-		why: "Run returns without waiting for its workers, and the process exits while the request is under way"},
-	{row: "A5", title: "the caches fill late after a start, and the controller is killed meanwhile: nothing is written before they are full",
+		why: "Run returns without waiting for its workers, so the process exits during the request"},
+	{row: "A5", title: "the caches fill slowly, and the controller is killed meanwhile: it writes nothing before they are full",
 		quick: 2, cases: []trialCase{
 			{name: "the foos are late", run: func(tr *trial) { tr.lateCache("foos") }},
 			{name: "the deployments are late", run: func(tr *trial) { tr.lateCache("deployments") }},
@@ -69,7 +69,7 @@ func (tr *trial) stopped(signal syscall.Signal, again bool) {
 		open()
 		tr.mustExit(r, "after SIGTERM", 0)
 		if len(r.made(isCreate, succeeded)) == 0 {
-			tr.failf("after SIGTERM it dropped the write that was under way")
+			tr.failf("after SIGTERM, it dropped the write in progress")
 		}
 	}
 	tr.must(r.start())
@@ -90,7 +90,7 @@ func (tr *trial) lateCache(resource string) {
 }
 
 var rowsB = []*scenario{
-	{row: "B1", title: "the cache lacks the controller's own create: there is no second create",
+	{row: "B1", title: "the cache lacks the controller's own create: no second create",
 		quick: 1, cases: one("own create unseen", func(tr *trial) {
 			r := tr.start()
 			tr.settledFoo("other", "other", 1)
@@ -102,10 +102,10 @@ var rowsB = []*scenario{
 			release()
 			tr.stableAndQuiet()
 			if creates := r.made(isCreate, succeeded); len(creates) != 2 {
-				tr.failf("for two Foos %d Deployments were created", len(creates))
+				tr.failf("it created %d Deployments for two Foos", len(creates))
 			}
 		})},
-	{row: "B2", title: "the Foo in the cache is older than the one that was reconciled: its spec does not overwrite the newer one",
+	{row: "B2", title: "the cached Foo is older than the one already reconciled: its spec does not overwrite the newer one",
 		quick: 1, cases: one("beside one that is up to date", func(tr *trial) {
 			// Another controller has reconciled the newer Foo.
 			stale := tr.start()
@@ -117,17 +117,17 @@ var rowsB = []*scenario{
 			tr.annotate("a", "seen")
 			tr.pause(quiet)
 			if len(stale.made(isUpdate, succeeded)) > before {
-				tr.failf("a controller that has not seen the Foo's new replicas wrote the old ones over them")
+				tr.failf("a controller that had not seen the Foo's new replicas overwrote them with the old ones")
 			}
 			release()
 		}),
-		why: "it sends an Update without a resourceVersion and does not read the Foo again: the last writer wins, however stale its cache"},
-	{row: "B3", title: "the Deployment of a deleted Foo of the same name has not been garbage collected yet",
+		why: "it sends an Update without a resourceVersion and does not read the Foo again, so the last writer wins, however stale its cache"},
+	{row: "B3", title: "the Deployment of a deleted Foo with the same name is not garbage collected yet",
 		// The API server does not serve this version, so the garbage collector ignores the owner.
 		quick: 1, exempt: true, cases: one("of the same name", func(tr *trial) {
 			tr.foreignOwner("samplecontroller.k8s.io/v1beta1")
 		})},
-	{row: "B4", title: "a Foo is deleted and created again while no garbage collector runs",
+	{row: "B4", title: "a Foo is deleted and recreated while no garbage collector runs",
 		breaksPlane: true, cases: one("controller manager killed", func(tr *trial) {
 			// Without a made-up owner: nothing deletes what a deleted Foo leaves behind.
 			tr.startWithFoo("a", 1)
@@ -142,7 +142,7 @@ var rowsB = []*scenario{
 				tr.failf("it changed the Deployment of a deleted Foo")
 			}
 		})},
-	{row: "B5", title: "restart with a stale API server: nothing is updated or deleted because of what it says",
+	{row: "B5", title: "restart against a stale API server: nothing is updated or deleted because of its old data",
 		quick: 2, why: "as B2", cases: []trialCase{
 			{name: "scaled since", run: func(tr *trial) { tr.staleServer(func() { tr.scaleFoo("a", 3) }) }},
 			{name: "renamed since", needs: "rename", run: func(tr *trial) {
@@ -172,7 +172,7 @@ var rowsB = []*scenario{
 		r.proxy.EndWatches("")
 		w.act(tr)
 	})},
-	{row: "B8", title: "a connection and its watches go dead without notice",
+	{row: "B8", title: "a connection and its watches silently go dead",
 		quick: 1, cases: one("silent", func(tr *trial) {
 			// Nothing sent over the open connections arrives any more.
 			tr.timeout, tr.http2 = 2*waitTimeout, true
@@ -188,7 +188,7 @@ var rowsB = []*scenario{
 	{row: "B9", title: "each event is sent twice", quick: 2, cases: throughout(func(r *replica) {
 		r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte { return e.Times(2) })
 	})},
-	{row: "B10", title: "the Deployment is renamed and back before the controller sees it",
+	{row: "B10", title: "a Foo's deploymentName changes, and changes back before the controller sees it",
 		quick: 1, cases: []trialCase{{name: "unseen", run: func(tr *trial) {
 			r := tr.startWithFoo("one", 1)
 			release := r.proxy.HoldEvents("foos")

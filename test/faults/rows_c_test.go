@@ -35,8 +35,8 @@ var rowsC = []*scenario{
 			_, err := tr.deployments().Get(tr.ctx, "a", metav1.GetOptions{})
 			tr.must(goneOr(err))
 			tr.patchFoo("a", released)
-		}), why: "the Foo's deletionTimestamp is not checked"},
-	{row: "C4", title: "orphan deletion of a Foo: the Deployment stays, and is not adopted (C5)",
+		}), why: "it does not check the Foo's deletionTimestamp"},
+	{row: "C4", title: "orphan deletion of a Foo: the Deployment stays and is not adopted (C5)",
 		quick: 2, cases: []trialCase{
 			{name: "stays", run: func(tr *trial) {
 				tr.startWithFoo("a", 1)
@@ -54,12 +54,12 @@ var rowsC = []*scenario{
 		tr.takeAway()
 		tr.scaleFoo("a", 2)
 	})},
-	{row: "C7", title: "two Foos ask for one Deployment", quick: 1, exempt: true, cases: one("two Foos", func(tr *trial) {
+	{row: "C7", title: "two Foos name one Deployment", quick: 1, exempt: true, cases: one("two Foos", func(tr *trial) {
 		tr.start()
 		tr.settledFoo("first", "shared", 1)
 		tr.createFoo("second", "shared", 3)
 	})},
-	{row: "C9", title: "the Deployment is being deleted, and still exists: nothing is written",
+	{row: "C9", title: "the Deployment is being deleted but still exists: nothing is written",
 		quick: 1, cases: one("held by a finalizer", func(tr *trial) {
 			tr.startWithFoo("a", 1)
 			tr.patchDeployment("a", held)
@@ -87,8 +87,8 @@ var rowsC = []*scenario{
 			tr.mustNotWrite(4 * quiet)
 			tr.patchFoo("a", released)
 		}),
-		why: "a create that is refused because the namespace is being deleted is treated like any other error, and retried"},
-	{row: "C12", title: "the CRD is deleted and created again",
+		why: "it retries a create that is rejected because the namespace is being deleted, as after any other error"},
+	{row: "C12", title: "the CRD is deleted and recreated",
 		quick: 1, breaksPlane: true, cases: one("while running", func(tr *trial) {
 			// With the CRD all Foos are deleted, and their Deployments.
 			r := tr.startWithFoo("a", 1)
@@ -105,7 +105,7 @@ var rowsC = []*scenario{
 			})
 			tr.createFoo("a", "a", 2)
 		})},
-	{row: "C12", title: "the first Foo right after the CRD is installed: its Deployment is created about as soon as the API server allows",
+	{row: "C12", title: "a Foo is created right after the CRD: its Deployment is created about as soon as the API server allows",
 		breaksPlane: true, cases: one("fresh installation", func(tr *trial) {
 			// A Foo is created right after its CRD. The admission plugin
 			// OwnerReferencesPermissionEnforcement refuses owners of a kind that it does not know
@@ -135,7 +135,7 @@ var rowsC = []*scenario{
 			created := tr.awaitCall(r, isCreate, succeeded)
 			tr.stableAndQuiet()
 			if took := created.Began.Sub(began); took > 2*allowed+time.Second {
-				tr.failf("the Deployment was created after %v, and the API server had allowed it after %v",
+				tr.failf("the Deployment was created after %v, but the API server allowed it after %v",
 					took, allowed)
 			}
 		})},
@@ -143,7 +143,7 @@ var rowsC = []*scenario{
 		quick: 1, exempt: true, cases: one("of the same name", func(tr *trial) {
 			tr.foreignOwner("faults.example.com/v1alpha1")
 		})},
-	{row: "C14", title: "what other writers put on the Deployment stays",
+	{row: "C14", title: "other writers' additions to the Deployment stay",
 		quick: 1, exempt: true, cases: one("an annotation and a sidecar", func(tr *trial) {
 			const withSidecar = `{"spec":{"template":{"spec":{"containers":[
 		{"name":"nginx","image":"nginx:latest"},{"name":"sidecar","image":"busybox"}]}}}}`
@@ -156,13 +156,13 @@ var rowsC = []*scenario{
 						return nil
 					}
 				}
-				return errors.New("the sidecar that somebody else added to Deployment a is gone")
+				return errors.New("the sidecar that another writer added to Deployment a is gone")
 			})
 			tr.settled()
 			tr.scaleFoo("a", 2)
 		}),
-		why: "the Update sends a new object, made from the Foo alone"},
-	{row: "C16", title: "a Foo is renamed: the old Deployment stays in service until the new one is ready, and the new one begins with its number",
+		why: "its Update sends a new object, built from the Foo alone"},
+	{row: "C16", title: "a Foo's deploymentName changes: the old Deployment serves until the new one is ready, and the new one starts with as many replicas",
 		quick: 1, cases: []trialCase{
 			{name: "the number of Pods is left to others", run: func(tr *trial) {
 				r := tr.start()
@@ -178,7 +178,7 @@ var rowsC = []*scenario{
 					var created appsv1.Deployment
 					tr.must(json.Unmarshal(call.Answer, &created))
 					if begun := *created.Spec.Replicas; begun != 3 {
-						tr.failf("Deployment two began with %d replicas, and the one before had 3", begun)
+						tr.failf("Deployment two started with %d replicas, but the one before had 3", begun)
 					}
 				}
 				tr.mustServe()

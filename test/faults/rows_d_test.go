@@ -51,7 +51,7 @@ var rowsD = []*scenario{
 			}},
 			{name: "a storm", run: storm},
 		}},
-	{row: "D2", title: "a write is answered with 409, 429, 500, 503 or 401, or its connection is reset",
+	{row: "D2", title: "a write gets a 409, 429, 500, 503 or 401, or a connection reset",
 		quick: 6, cases: eachWrite(
 			always("409", proxy.Refuse(http.StatusConflict)), always("429", proxy.Refuse(http.StatusTooManyRequests)),
 			always("500", proxy.Refuse(http.StatusInternalServerError)),
@@ -65,12 +65,12 @@ var rowsD = []*scenario{
 			{name: "401 to all", run: func(tr *trial) { tr.outage(proxy.Refuse(http.StatusUnauthorized)) }},
 			{name: "connections cut", run: func(tr *trial) { tr.outage(proxy.Cut) }},
 		}},
-	{row: "D4", title: "calls that hang delay no other Foo",
-		quick: 1, why: "calls have no timeout, and there are two workers", cases: []trialCase{
+	{row: "D4", title: "hanging calls delay no other Foo",
+		quick: 1, why: "calls have no timeout, and there are only two workers", cases: []trialCase{
 			{name: "not done", run: func(tr *trial) { tr.hangCalls(proxy.Hang) }},
 			{name: "done", run: func(tr *trial) { tr.hangCalls(proxy.Done(proxy.Hang)) }},
 		}},
-	{row: "D5", title: "the API server is killed and restarted, with cold caches",
+	{row: "D5", title: "the API server is killed and restarted with cold caches",
 		breaksPlane: true, cases: []trialCase{
 			{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(apiServer) }},
 			{name: "killed after a write", run: func(tr *trial) {
@@ -84,7 +84,7 @@ var rowsD = []*scenario{
 				close(release)
 			}},
 		}},
-	{row: "D6", title: "etcd is killed, or frozen", breaksPlane: true, cases: []trialCase{
+	{row: "D6", title: "etcd is killed or frozen", breaksPlane: true, cases: []trialCase{
 		{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(etcd) }},
 		{name: "frozen during a write", run: func(tr *trial) {
 			open := tr.holdScale(tr.startWithFoo("a", 1), proxy.Done(proxy.Cut))
@@ -130,7 +130,7 @@ var rowsD = []*scenario{
 				tr.failf("it made %d writes for four Foos", writes)
 			}
 		}),
-		why: "the informers continue their watches at versions that the store has not reached, and get no events until it has"},
+		why: "the informers resume their watches at versions that the store has not reached, and get no events until it has"},
 	{row: "D8", title: "the API server does not support WatchList", quick: 2, cases: throughout(func(r *replica) {
 		r.proxy.Use(isInitialStream, proxy.Refuse(http.StatusUnprocessableEntity))
 	})},
@@ -155,7 +155,7 @@ var rowsD = []*scenario{
 	})},
 	{row: "D10", title: "a permission is revoked and granted again: the process keeps running",
 		cases: lostPermissions()},
-	{row: "D11", title: "a quota is exhausted, and raised", quick: 1, cases: one("and raised", func(tr *trial) {
+	{row: "D11", title: "a quota is exhausted, then raised", quick: 1, cases: one("and raised", func(tr *trial) {
 		tr.timeout = backoffTimeout
 		tr.start()
 		tr.setQuota("count/deployments.apps", "1")
@@ -163,12 +163,12 @@ var rowsD = []*scenario{
 		tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed,
 			func() { tr.createFoo("b", "b", 1) }, func() { tr.setQuota("count/deployments.apps", "9") })
 	})},
-	{row: "D12", title: "an admission policy refuses a Deployment with a long message, and is deleted",
+	{row: "D12", title: "an admission policy rejects a Deployment with a long message, then is deleted",
 		quick: 1, cases: []trialCase{
 			{name: "a create", run: func(tr *trial) { tr.refuseByPolicy(creates) }},
 			{name: "an update", run: func(tr *trial) { tr.refuseByPolicy(updates) }},
 		}},
-	{row: "D14", title: "other writers have filled a Foo and its Deployment with annotations",
+	{row: "D14", title: "other writers fill a Foo and its Deployment with annotations",
 		quick: 1, exempt: true, cases: one("of annotations", func(tr *trial) {
 			tr.createFoo("a", "a", 1)
 			tr.patchFoo("a", annotating(bigAnnotations(maxAnnotations)))
@@ -181,7 +181,7 @@ var rowsD = []*scenario{
 			tr.settled()
 			tr.scaleFoo("a", 3)
 		}), why: "as C14"},
-	{row: "D15", title: "the first streams of all Foos are answered with 503, and the Foos are large: they are never in memory all at once",
+	{row: "D15", title: "the first streams of all Foos get a 503, and the Foos are large: they are never all in memory at once",
 		exempt: true, cases: one("unavailable", func(tr *trial) {
 			r := tr.startWithFoo("a", 1)
 			r.kill()
@@ -202,7 +202,7 @@ var rowsD = []*scenario{
 			_, err = fmt.Sscan(peak, &kib)
 			tr.must(err)
 			if kib > largestPeak {
-				tr.failf("it took %d MiB of memory for %d Foos of 256 KiB, as if it had had all of them at once",
+				tr.failf("it used %d MiB of memory for %d Foos of 256 KiB, as if it held all of them at once",
 					kib>>10, largeFoos)
 			}
 		}),
@@ -243,7 +243,7 @@ func (tr *trial) hangCalls(fault proxy.Fault) {
 	tr.createFoo("stuck-1", "stuck-1", 1)
 	tr.createFoo("stuck-2", "stuck-2", 1)
 	tr.awaitCall(r, hasFault)
-	tr.phase = "two calls hang, and a third Foo is delayed"
+	tr.phase = "while two calls hang"
 	tr.createFoo("free", "free", 1)
 	tr.awaitDeployment("exists", "free", func(*appsv1.Deployment) error { return nil })
 	tr.phase = ""

@@ -50,7 +50,7 @@ var rowsE = []*scenario{
 				var lease coordinationv1.Lease
 				tr.must(json.Unmarshal(call.Answer, &lease))
 				if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != before {
-					tr.failf("the Lease was released while a write was under way: it was held by %q, then by %q",
+					tr.failf("the Lease was released during a write: it was held by %q, then by %q",
 						before, holder)
 				}
 			}
@@ -72,7 +72,7 @@ var rowsE = []*scenario{
 			tr.scaleFoo("a", 3)
 		})},
 	}},
-	{row: "E4", title: "a leader is frozen until another leads, and continues",
+	{row: "E4", title: "a leader is frozen until another leads, then continues",
 		quick: 1, oursOnly: noElection,
 		cases: one("during a write", withStandby(func(tr *trial, leader, _ *replica) {
 			open := tr.holdScale(leader, proxy.Forward)
@@ -91,7 +91,7 @@ var rowsE = []*scenario{
 		w.prepare(tr)
 		w.act(tr)
 	})},
-	{row: "E7", title: "writes take longer than the renew deadline of the Lease",
+	{row: "E7", title: "writes take longer than the Lease's renew deadline",
 		quick: 1, oursOnly: noElection,
 		cases: one("each write takes 9 s", withStandby(func(tr *trial, leader, standby *replica) {
 			before := tr.awaitHolder("")
@@ -153,7 +153,7 @@ func (tr *trial) mustNotLead(standby *replica) {
 }
 
 var rowsF = []*scenario{
-	{row: "F1", title: "a Foo with an invalid Deployment name was stored before the CRD had its validation rules",
+	{row: "F1", title: "a Foo with an invalid deploymentName was stored before the CRD had validation rules",
 		breaksPlane: true, cases: one("beside a valid one", func(tr *trial) {
 			tr.timeout = backoffTimeout
 			tr.start()
@@ -191,7 +191,7 @@ var rowsF = []*scenario{
 		}
 		r.crash()
 	})},
-	{row: "F6", title: "calls for one namespace hang: another namespace waits neither for a Deployment nor for an Event",
+	{row: "F6", title: "calls for one namespace hang: another namespace waits for neither a Deployment nor an Event",
 		breaksPlane: true, cases: one("slow calls", func(tr *trial) {
 			// Calls for one namespace hang, as with a webhook that times out. The controller knows
 			// which namespace that is once it has ended a sync of it.
@@ -218,7 +218,7 @@ var rowsF = []*scenario{
 			tr.stableAndQuiet()
 			other.stableAndQuiet()
 		}), why: "as D4"},
-	{row: "F6", title: "hundreds of Foos ask for one Deployment: its changes, and changes of its owner, do not write to all of them",
+	{row: "F6", title: "hundreds of Foos name one Deployment: when it or its owner changes, not all of them are written",
 		exempt: true, cases: one("500 Foos", func(tr *trial) {
 			// Many Foos ask for the name of one Deployment. What changes in it concerns its owner
 			// alone, and only one of the others could be the next.
@@ -232,7 +232,7 @@ var rowsF = []*scenario{
 			tr.flap(r, "shared")
 			tr.stableAndQuiet()
 			if writes := len(r.made(isWork)) - before; writes > statusChanges {
-				tr.failf("%d Foos wait for a Deployment whose status changed %d times: that caused %d writes",
+				tr.failf("%d Foos wait for a Deployment whose status changed %d times, which caused %d writes",
 					askers, statusChanges, writes)
 			}
 			before = len(r.made(isWork))
@@ -246,7 +246,7 @@ var rowsF = []*scenario{
 			})
 			tr.stableAndQuiet()
 			if writes := len(r.made(isWork)) - before; writes > handOvers*wokenBy {
-				tr.failf("%d Foos wait for a Deployment whose owner changed %d times: that caused %d writes",
+				tr.failf("%d Foos wait for a Deployment whose owner changed %d times, which caused %d writes",
 					askers, handOvers, writes)
 			}
 		})},
@@ -268,13 +268,13 @@ var rowsF = []*scenario{
 			other := tr.newNeighbor()
 			tr.awaitCall(r, isDelete)
 			if waited, ahead := other.awaitServed(r, "a"); ahead > maxCallsAhead {
-				tr.failf("two Foos lose %d Deployments each, and one of another namespace waited for %d requests, %v",
+				tr.failf("two Foos lose %d Deployments each, and a Foo in another namespace waited for %d requests, %v",
 					obsolete, ahead, waited)
 			}
 			tr.stableAndQuiet()
 			other.stableAndQuiet()
 		}), oursOnly: noCleanup},
-	{row: "F7", title: "the controller is stopped while an Event is on its way: it writes that first",
+	{row: "F7", title: "the controller is stopped while an Event is in flight: it writes the Event first",
 		quick: 1, cases: one("SIGTERM", func(tr *trial) {
 			r := tr.start()
 			r.proxy.Use(isEvent, proxy.Delay(time.Second))
@@ -283,16 +283,16 @@ var rowsF = []*scenario{
 			r.signal(syscall.SIGTERM)
 			tr.mustExit(r, "after SIGTERM", 0)
 			if len(r.made(isEvent, succeeded)) == 0 {
-				tr.failf("it exited, and the Event of its Foo was never written")
+				tr.failf("it exited without writing the Event of its Foo")
 			}
 			tr.start()
-		}), why: "its broadcaster of Events is not shut down"},
+		}), why: "it does not shut down its Event broadcaster"},
 	{row: "F7", title: "Events can't be written", quick: 1, cases: throughout(func(r *replica) {
 		r.proxy.Use(isEvent, proxy.Hang)
 	})},
 }
 
-var rowsAtRest = []*scenario{{row: "rest", title: "at rest nothing is written, not even at a resync",
+var rowsAtRest = []*scenario{{row: "rest", title: "at rest, nothing is written, not even at a resync",
 	quick: 1, cases: one("some resyncs", func(tr *trial) {
 		flags, howLong := tr.resyncFlags()
 		tr.start(flags...)
@@ -301,7 +301,7 @@ var rowsAtRest = []*scenario{{row: "rest", title: "at rest nothing is written, n
 		began := time.Now()
 		tr.pause(howLong)
 		if writes := tr.made(since(began), isWrite); len(writes) > 0 {
-			tr.failf("nothing happens, and it writes: %d requests for two Foos in %v", len(writes), howLong)
+			tr.failf("it writes at rest: %d requests for two Foos in %v", len(writes), howLong)
 		}
 	}),
 	why: "each resync, every 30 s, writes a status and an Event for each Foo"}}
@@ -354,7 +354,7 @@ const (
 
 func (tr *trial) mustBeSoon(what string, waited time.Duration) {
 	if waited > maxWait {
-		tr.failf("calls for a namespace take %v each, and %s of another one waited %v",
+		tr.failf("calls for one namespace take %v each, and %s in another one waited %v",
 			slowCall, what, waited.Round(time.Millisecond))
 	}
 }

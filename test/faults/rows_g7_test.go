@@ -52,7 +52,7 @@ var rowsG7 = []*scenario{
 			tr.stableAndQuiet()
 			tr.mustSay("a", `Deployment "a"`)
 		})},
-	{row: "G8", title: "a Deployment that was handed over once is taken away: it is not adopted again",
+	{row: "G8", title: "a Deployment that was handed over is taken away: it is not adopted again",
 		quick: 2, oursOnly: noAdoption, cases: []trialCase{
 			{name: "the owner is taken away", run: func(tr *trial) { tr.adoptedOnce(tr.takeAway) }},
 			{name: "an orphan, and a Foo of the same name", run: func(tr *trial) {
@@ -62,13 +62,13 @@ var rowsG7 = []*scenario{
 				})
 			}},
 		}},
-	{row: "G9", title: "an outage and a refusal in turn: each is reported once", quick: 1, cases: []trialCase{
+	{row: "G9", title: "outages and rejections alternate: each is reported once", quick: 1, cases: []trialCase{
 		{name: "a refusal first", run: func(tr *trial) { tr.inTurn(http.StatusForbidden, http.StatusInternalServerError) }},
 		{name: "an outage first", run: func(tr *trial) { tr.inTurn(http.StatusInternalServerError, http.StatusForbidden) }},
 	}},
-	{row: "G12", title: "a webhook denies a write with the code 409 or 404, or the reason Conflict: the Foo reports it within seconds, and the write is not repeated all the time",
+	{row: "G12", title: "a webhook denies a write with code 409 or 404, or reason Conflict: the Foo reports it within seconds, and the write is not repeated constantly",
 		quick: 2, cases: denials()},
-	{row: "G13", title: "somebody changes the Deployment back after each repair: few repairs, one Warning, and the Foo says who it is",
+	{row: "G13", title: "another writer reverts each repair: few repairs, one Warning, and the Foo names the writer",
 		cases: one("the replicas", func(tr *trial) {
 			r := tr.startWithFoo("a", 1)
 			began := time.Now()
@@ -78,7 +78,7 @@ var rowsG7 = []*scenario{
 			tr.timeout = 2 * waitTimeout // the next repair has to last a minute
 		}),
 		why: "each event of the Deployment adds the Foo's key to the queue at once"},
-	{row: "G13", title: "two controllers with different images have one Foo",
+	{row: "G13", title: "two controllers with different images share a Foo",
 		exempt: true, cases: one("for a while", func(tr *trial) {
 			// Two controllers with different images have the same Foo. Each takes the other for
 			// somebody who undoes its repairs.
@@ -95,7 +95,7 @@ var rowsG7 = []*scenario{
 			other.close()
 			tr.timeout = 2 * waitTimeout // the next repair has to last a minute
 		}), oursOnly: noImage},
-	{row: "G14", title: "an admission policy changes a Deployment only when it is created: one update repairs it",
+	{row: "G14", title: "an admission policy changes a Deployment only at its creation: one update repairs it",
 		quick: 1, cases: one("the replicas", func(tr *trial) {
 			// Such a policy says nothing about updates, so one of them repairs the Deployment.
 			r := tr.start()
@@ -103,7 +103,7 @@ var rowsG7 = []*scenario{
 			tr.createFoo("a", "a", 5)
 			tr.stableAndQuiet()
 			if updates := r.made(isUpdate, succeeded); len(updates) != 1 {
-				tr.failf("it repaired the Deployment by %d updates", len(updates))
+				tr.failf("it repaired the Deployment with %d updates", len(updates))
 			}
 		})},
 }
@@ -127,7 +127,7 @@ func (tr *trial) adoptedOnce(change func()) {
 		var d appsv1.Deployment
 		tr.must(json.Unmarshal(call.Answer, &d))
 		if metav1.GetControllerOf(&d) != nil && d.Annotations[samplev1alpha1.AnnotationAdoptBy] != "" {
-			tr.failf("it adopted the Deployment and left the annotation that asked for it")
+			tr.failf("it adopted the Deployment but left the annotation that requested it")
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (tr *trial) inTurn(codes ...int) {
 		}
 	}
 	if events > 2 || len(reasons) > 3 {
-		tr.failf("an outage and a refusal in turn caused %d events, and the reasons %v", events, reasons[1:])
+		tr.failf("alternating outages and rejections caused %d events, and the reasons %v", events, reasons[1:])
 	}
 	end()
 	tr.scaleFoo("a", 2) // the new spec ends the back-off
@@ -219,7 +219,7 @@ func (tr *trial) oppose(deployment string, replicas int32) {
 func (tr *trial) mustNotFight(r *replica, began time.Time) {
 	repairs, warnings := len(r.made(since(began), isUpdate, succeeded)), len(r.made(since(began), isWarning))
 	if repairs > maxRepairs || warnings > 1 {
-		tr.failf("somebody changed the Deployment back for %v: there were %d repairs and %d Warnings",
+		tr.failf("its repairs were reverted for %v, and it made %d repairs and %d Warnings",
 			fightTime, repairs, warnings)
 	}
 }

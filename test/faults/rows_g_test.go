@@ -26,7 +26,7 @@ import (
 )
 
 var rowsG = []*scenario{
-	{row: "G1", title: "a webhook that must be called is down (500): the Foo reports it, and the existing Pods stay in service",
+	{row: "G1", title: "a required webhook is down (500): the Foo reports it, and existing Pods keep serving",
 		quick: 3, cases: []trialCase{
 			{name: "a create", run: func(tr *trial) {
 				tr.webhookDown("b", `"b" could not be created`, func() { tr.createFoo("b", "b", 1) })
@@ -38,14 +38,14 @@ var rowsG = []*scenario{
 				tr.webhookDown("a", `"two" could not be created`, func() { tr.renameDeployment("a", "two") })
 			}},
 		}},
-	{row: "G2", title: "writes for two Foos are answered with 429 and Retry-After: other Foos do not wait",
+	{row: "G2", title: "writes for two Foos get a 429 with Retry-After: other Foos do not wait",
 		quick: 2,
-		why:   "client-go waits for Retry-After within the call, up to ten times, and there are two workers",
+		why:   "client-go waits for Retry-After within the call, up to ten times, and there are only two workers",
 		cases: []trialCase{
 			{name: "by a Status", run: func(tr *trial) { tr.throttled(proxy.RetryAfter(retryAfter)) }},
 			{name: "by a header alone", run: func(tr *trial) { tr.throttled(proxy.RetryAfterText(retryAfter)) }},
 		}},
-	{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo reports what differs, and the controller does not write again",
+	{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo reports the difference, and the controller does not write again",
 		quick: 3, cases: []trialCase{
 			{name: "the replicas before the Foo is changed", run: func(tr *trial) {
 				tr.cappedByPolicy(func() { tr.scaleFoo("a", 4) })
@@ -63,8 +63,8 @@ var rowsG = []*scenario{
 				tr.mutatedByPolicy(mirror, 0, func() { tr.scaleFoo("a", 4) }, func(int32) string { return mirrored })
 			}},
 		},
-		why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which is a change and causes the next sync of the Foo: an endless loop, as fast as the client's rate limit allows"},
-	{row: "G4", title: "an update is refused while the Deployment's status changes all the time: the update is not repeated at each change",
+		why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which triggers the next sync of the Foo, in an endless loop that only the client's rate limit slows down"},
+	{row: "G4", title: "an update is rejected while the Deployment's status keeps changing: the update is not repeated at each change",
 		quick: 1, cases: one("a condition", func(tr *trial) {
 			// A change of the status says nothing about the refusal.
 			r := tr.startWithFoo("a", 1)
@@ -77,13 +77,13 @@ var rowsG = []*scenario{
 				tr.flap(r, "a")
 				tr.stableAndQuiet()
 				if attempts := len(r.made(since(began), isDeploymentWrite)); attempts > maxRefused {
-					tr.failf("a refused update was repeated %d times while the Deployment's status changed %d times",
+					tr.failf("it repeated a rejected update %d times while the Deployment's status changed %d times",
 						attempts, statusChanges)
 				}
 			}, tr.withdraw)
 			tr.scaleFoo("a", 2) // the new spec ends the back-off
 		}),
-		why: "each event of the Deployment adds the Foo's key to the queue at once, whatever its back-off"},
+		why: "each event of the Deployment adds the Foo's key to the queue at once, despite its back-off"},
 	{row: "G5", title: "a Deployment is paused during a rollout",
 		quick: 1, cases: one("by a user", func(tr *trial) {
 			tr.startWithFoo("a", 2)
@@ -102,7 +102,7 @@ var rowsG = []*scenario{
 			isUnknown := func(_ *samplev1alpha1.Foo, err error) bool { return apierrors.IsNotFound(err) }
 			tr.crdMismatch("/subresources/status", isUnknown)
 		}),
-		why: "the 404 is treated like any other error, and retried"},
+		why: "it retries after a 404, as after any other error"},
 	{row: "G6", title: "the CRD prunes the conditions",
 		quick: 1, breaksPlane: true, cases: one("no conditions", func(tr *trial) {
 			prunes := func(stored *samplev1alpha1.Foo, err error) bool {
@@ -148,7 +148,7 @@ func (tr *trial) throttled(fault proxy.Fault) {
 	for _, foo := range quick {
 		tr.createFoo(foo, foo, 1)
 	}
-	tr.phase = fmt.Sprintf("two Foos have a Retry-After of %d s, and others wait", retryAfter)
+	tr.phase = fmt.Sprintf("while two Foos have a Retry-After of %d s", retryAfter)
 	tr.awaitConverged(quick...)
 	tr.phase = ""
 	for _, foo := range slow {

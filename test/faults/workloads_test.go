@@ -26,11 +26,11 @@ const manyWrites = 9
 
 // Reasons why a row can be run with our controller only.
 const (
-	noElection   = "has no leader election"
-	noAdoption   = "has no adoption"
-	noConditions = "has no conditions"
-	noImage      = "has no flag for the image"
-	noCleanup    = "deletes no Deployments of former names"
+	noElection   = "no leader election"
+	noAdoption   = "no adoption"
+	noConditions = "no conditions"
+	noImage      = "no image flag"
+	noCleanup    = "never deletes former Deployments"
 )
 
 // rows are the rows of the matrix, in the order of docs/faults.md.
@@ -49,14 +49,14 @@ type workload struct {
 
 var workloads = []*workload{
 	{
-		row: "B3", name: "recreate", title: "a Foo is deleted and created again",
+		row: "B3", name: "recreate", title: "a Foo is deleted and recreated",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 1) },
 		act: func(tr *trial) {
 			tr.deleteFoo("a", metav1.DeletePropagationBackground)
 			tr.createFoo("a", "a", 2)
 		},
 	}, {
-		row: "C1", name: "rename", title: "a Foo asks for a Deployment of another name",
+		row: "C1", name: "rename", title: "a Foo's deploymentName changes",
 		arrange: func(tr *trial) { tr.createFoo("a", "one", 1) },
 		act:     func(tr *trial) { tr.renameDeployment("a", "two") },
 		why:     "it reads only the Deployment of the current name",
@@ -70,18 +70,18 @@ var workloads = []*workload{
 			tr.patchDeployment("orphan", `{"metadata":{"annotations":{"samplecontroller.k8s.io/adopt-by":"a"}}}`)
 		},
 	}, {
-		row: "C7", name: "takeover", title: "two Foos ask for one Deployment, and the first is deleted",
+		row: "C7", name: "takeover", title: "two Foos name one Deployment, and the first is deleted",
 		arrange: func(tr *trial) {
 			tr.settledFoo("first", "shared", 1)
 			tr.createFoo("second", "shared", 2)
 		},
 		act: func(tr *trial) { tr.deleteFoo("first", metav1.DeletePropagationBackground) },
 	}, {
-		row: "C8", name: "deleted", title: "somebody deletes the Deployment",
+		row: "C8", name: "deleted", title: "a user deletes the Deployment",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 2) },
 		act:     func(tr *trial) { tr.deleteDeployment("a") },
 	}, {
-		row: "C14", name: "drift", title: "somebody scales the Deployment",
+		row: "C14", name: "drift", title: "a user scales the Deployment",
 		arrange: func(tr *trial) { tr.createFoo("a", "a", 2) },
 		act:     func(tr *trial) { tr.scaleDeployment("a", 5) },
 	}, {
@@ -305,7 +305,7 @@ func (tr *trial) mustNotWrite(howLong time.Duration) {
 	began := time.Now()
 	tr.pause(howLong)
 	for _, call := range tr.made(since(began), isWork) {
-		tr.failf("it must not write, and did: %s", call.Short())
+		tr.failf("it wrote when it must not: %s", call.Short())
 	}
 }
 
