@@ -87,7 +87,7 @@ var rowsC = []*scenario{
 			tr.mustNotWrite(4 * quiet)
 			tr.patchFoo("a", released)
 		}),
-		why: "it retries a create that is rejected because the namespace is being deleted, as after any other error"},
+		why: "it retries creates that are rejected because the namespace is being deleted"},
 	{row: "C12", title: "the CRD is deleted and recreated",
 		quick: 1, breaksPlane: true, cases: one("while running", func(tr *trial) {
 			// With the CRD all Foos are deleted, and their Deployments.

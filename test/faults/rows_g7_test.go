@@ -66,7 +66,7 @@ var rowsG7 = []*scenario{
 		{name: "a refusal first", run: func(tr *trial) { tr.inTurn(http.StatusForbidden, http.StatusInternalServerError) }},
 		{name: "an outage first", run: func(tr *trial) { tr.inTurn(http.StatusInternalServerError, http.StatusForbidden) }},
 	}},
-	{row: "G12", title: "a webhook denies a write with code 409 or 404, or reason Conflict: the Foo reports it within seconds, and the write is not repeated constantly",
+	{row: "G12", title: "a webhook denies a write with code 409 or 404, or reason Conflict: the Foo reports it within seconds, without constant retries",
 		quick: 2, cases: denials()},
 	{row: "G13", title: "another writer reverts each repair: few repairs, one Warning, and the Foo names the writer",
 		cases: one("the replicas", func(tr *trial) {

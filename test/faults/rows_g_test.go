@@ -45,7 +45,7 @@ var rowsG = []*scenario{
 			{name: "by a Status", run: func(tr *trial) { tr.throttled(proxy.RetryAfter(retryAfter)) }},
 			{name: "by a header alone", run: func(tr *trial) { tr.throttled(proxy.RetryAfterText(retryAfter)) }},
 		}},
-	{row: "G3", title: "an admission policy changes each Deployment that is written (D12): the Foo reports the difference, and the controller does not write again",
+	{row: "G3", title: "an admission policy changes each written Deployment (D12): the Foo reports the difference, and the controller does not write again",
 		quick: 3, cases: []trialCase{
 			{name: "the replicas before the Foo is changed", run: func(tr *trial) {
 				tr.cappedByPolicy(func() { tr.scaleFoo("a", 4) })
@@ -63,7 +63,7 @@ var rowsG = []*scenario{
 				tr.mutatedByPolicy(mirror, 0, func() { tr.scaleFoo("a", 4) }, func(int32) string { return mirrored })
 			}},
 		},
-		why: "each Update drops the annotation in which the Deployment controller counts revisions; that controller adds it again, which triggers the next sync of the Foo, in an endless loop that only the client's rate limit slows down"},
+		why: "each Update drops the Deployment controller's revision annotation; that controller restores it, which triggers the Foo's next sync, in an endless loop that only the client's rate limit slows down"},
 	{row: "G4", title: "an update is rejected while the Deployment's status keeps changing: the update is not repeated at each change",
 		quick: 1, cases: one("a condition", func(tr *trial) {
 			// A change of the status says nothing about the refusal.
@@ -102,7 +102,7 @@ var rowsG = []*scenario{
 			isUnknown := func(_ *samplev1alpha1.Foo, err error) bool { return apierrors.IsNotFound(err) }
 			tr.crdMismatch("/subresources/status", isUnknown)
 		}),
-		why: "it retries after a 404, as after any other error"},
+		why: "it retries after a 404, as after any error"},
 	{row: "G6", title: "the CRD prunes the conditions",
 		quick: 1, breaksPlane: true, cases: one("no conditions", func(tr *trial) {
 			prunes := func(stored *samplev1alpha1.Foo, err error) bool {
