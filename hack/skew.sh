@@ -3,17 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Runs the end-to-end tests on each Kubernetes version that devcluster can emulate, one
-# after the other, and writes the results as a table into README.md, between two comments.
+# after the other, and writes the results as a table into docs/kubernetes-versions.md.
 # It continues after a failure, and exits with 1. The tests' output is in _output/skew.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly begin='<!-- skew: make skew writes this table -->' end='<!-- skew: end -->'
-if ! grep -qxF -- "${begin}" README.md || ! grep -qxF -- "${end}" README.md; then
-  echo "README.md has no place for the table: ${begin} and ${end}" >&2
-  exit 1
-fi
 versions=$(bin/devcluster version)
 kubernetes=$(awk '$1 == "Kubernetes" { print $2 }' <<<"${versions}")
 
@@ -30,7 +25,9 @@ count() {
 
 mkdir -p _output/skew
 table=_output/skew/table.md failed=0
-printf '%s\n' "${begin}" '| Kubernetes | passed | failed | skipped | run with, on |' '|---|---|---|---|---|' >"${table}"
+printf '%s\n' '# Kubernetes versions' '' \
+  'The end-to-end tests on each minor version that devcluster can emulate. `make skew` writes this page.' \
+  'The numbers include subtests.' '' '| Kubernetes | passed | failed | skipped | run with, on |' '|---|---|---|---|---|' >"${table}"
 read -ra minors <<<"$(awk '$1 == "Emulates" { $1 = ""; print }' <<<"${versions}")"
 for minor in "${minors[@]}"; do
   log=_output/skew/${minor}.log
@@ -47,10 +44,5 @@ for minor in "${minors[@]}"; do
   row="| ${minor} | ${passes} | ${failures} | $(count SKIP "${log}") | ${kubernetes}, $(date -u +%F) |"
   echo "${row}" | tee -a "${table}"
 done
-echo "${end}" >>"${table}"
-awk -v begin="${begin}" -v end="${end}" -v table="${table}" '
-  $0 == begin { while ((getline line < table) > 0) print line; inside = 1 }
-  !inside { print }
-  $0 == end { inside = 0 }' README.md >_output/skew/README.md
-cat _output/skew/README.md >README.md
+cp "${table}" docs/kubernetes-versions.md
 exit "${failed}"
