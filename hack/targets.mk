@@ -1,5 +1,5 @@
 ##@ Kubernetes versions
 
 .PHONY: skew
-skew: bin/devcluster ## Run the end-to-end tests on each Kubernetes version that devcluster emulates, and write docs/kubernetes-versions.md (15 minutes)
+skew: bin/devcluster ## Run the end-to-end tests on each Kubernetes version that devcluster emulates, and write a table of them (15 minutes)
 	@hack/skew.sh
