@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Runs the end-to-end tests on each Kubernetes version that devcluster can emulate, one
-# after the other, and writes the results as a table into docs/kubernetes-versions.md.
+# after the other, and writes the results as a table into kubernetes-versions.md, beside the other documents.
 # It continues after a failure, and exits with 1. The tests' output is in _output/skew.
 
 set -euo pipefail
@@ -24,7 +24,7 @@ count() {
 }
 
 mkdir -p _output/skew
-table=_output/skew/table.md failed=0
+table=_output/skew/kubernetes-versions.md failed=0
 printf '%s\n' '# Kubernetes versions' '' \
   'The end-to-end tests on each minor version that devcluster can emulate. `make skew` writes this page.' \
   'The numbers include subtests.' '' '| Kubernetes | passed | failed | skipped | run with, on |' '|---|---|---|---|---|' >"${table}"
@@ -44,5 +44,5 @@ for minor in "${minors[@]}"; do
   row="| ${minor} | ${passes} | ${failures} | $(count SKIP "${log}") | ${kubernetes}, $(date -u +%F) |"
   echo "${row}" | tee -a "${table}"
 done
-cp "${table}" docs/kubernetes-versions.md
+cp -t docs "${table}"
 exit "${failed}"
