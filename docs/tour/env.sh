@@ -9,6 +9,9 @@
 tour_root=$PWD
 export KUBECONFIG=${tour_root}/_output/tour/kubeconfig
 
+# kubectl finds the plugin kubectl-foo in PATH.
+export PATH=${tour_root}/bin:${PATH}
+
 # The same as in hack/build.sh, because the build cache depends on them.
 export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0
 
