@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of docs/layout.md: its folders and its drawing of imports; of docs/tour.md: its links to
-// code, and its patches; and that every patch applies.
+// code, and its patches; of docs/finalizer.md: its excerpts; and that every patch applies.
 
 package claims
 
@@ -166,17 +166,27 @@ func TestTourShowsItsPatches(t *testing.T) {
 	}
 }
 
+// TestFinalizerShowsItsCode looks for the excerpts in docs/finalizer.md in the files there.
+func TestFinalizerShowsItsCode(t *testing.T) {
+	for _, block := range strings.Split(read(t, "docs", "finalizer.md"), "\n```go\n")[1:] {
+		shown, _, _ := strings.Cut(block, "```\n")
+		holds := func(file string) bool { return strings.Contains(read(t, strings.TrimPrefix(file, moduleRoot)), shown) }
+		if !slices.ContainsFunc(glob(t, "docs/finalizer/*/*.go"), holds) {
+			t.Errorf("docs/finalizer.md shows code that is not in docs/finalizer:\n%s", shown)
+		}
+	}
+}
+
 // TestPatchesApply tells of an outdated patch at once: the tests that build from one take
 // minutes. It leaves out those that are applied, and those of files that a reader creates.
 func TestPatchesApply(t *testing.T) {
 	patches := map[string]string{}
-	for _, file := range glob(t, "docs/tour/*.patch") {
-		patches[filepath.Base(file)] = read(t, "docs", "tour", filepath.Base(file))
+	for _, file := range glob(t, "docs/*/*.patch") {
+		name := strings.TrimPrefix(file, moduleRoot+"/")
+		patches[name] = read(t, name)
 	}
-	for _, document := range []string{"second-child.md", "finalizer.md"} {
-		for i, block := range diffBlock.FindAllStringSubmatch(read(t, "docs", document), -1) {
-			patches[fmt.Sprintf("docs/%s, patch %d", document, i+1)] = block[1]
-		}
+	for i, block := range diffBlock.FindAllStringSubmatch(read(t, "docs", "second-child.md"), -1) {
+		patches[fmt.Sprintf("docs/second-child.md, patch %d", i+1)] = block[1]
 	}
 	for name, patch := range patches {
 		t.Run(name, func(t *testing.T) {
