@@ -26,7 +26,7 @@ count() {
 mkdir -p _output/skew
 table=_output/skew/kubernetes-versions.md failed=0
 printf '%s\n' '# Kubernetes versions' '' \
-  'The end-to-end tests on each minor version that devcluster can emulate. `make skew` writes this page.' \
+  'The end-to-end tests on each minor version that devcluster can emulate. Written by make skew.' \
   'The numbers include subtests.' '' '| Kubernetes | passed | failed | skipped | run with, on |' '|---|---|---|---|---|' >"${table}"
 read -ra minors <<<"$(awk '$1 == "Emulates" { $1 = ""; print }' <<<"${versions}")"
 for minor in "${minors[@]}"; do
