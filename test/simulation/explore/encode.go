@@ -210,8 +210,9 @@ func timeOf(v reflect.Value) time.Time {
 // failuresCaps bound how many failures of a key count for its back-off, by the fields that
 // count them. The controller reads a count for one purpose: how long to wait. Without a
 // bound a key that loses races while an event is late would have a new state with each. After
-// five refusals the back-off is longer than it takes until a Foo is stalled.
-var failuresCaps = map[string]int64{"races": 2, "outages": 2, "refusals": 6}
+// five refusals the back-off is longer than it takes until a Foo is stalled. From twelve writes
+// of a series on, the pause is the longest.
+var failuresCaps = map[string]int64{"races": 2, "outages": 2, "refusals": 6, "count": 12}
 
 // remembered are the maps in which a controller remembers something of each Foo.
 type remembered struct{ maps []reflect.Value }
