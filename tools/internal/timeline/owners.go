@@ -51,6 +51,7 @@ type owners struct {
 func ownersOf(kind *plan.OwnerKind, entries []*Entry) owners {
 	nameThePods(entries)
 	o := owners{kind, map[key]key{}}
+	guess := resourceOf(kind.Resource.GroupVersion().WithKind(kind.Kind))
 	known, byHand := sets.New[key](), sets.New[key]()
 	for _, e := range entries {
 		e.object = keyOf(e.Write)
@@ -58,7 +59,7 @@ func ownersOf(kind *plan.OwnerKind, entries []*Entry) owners {
 		if e.acts && e.Creates() {
 			byHand.Insert(e.object) // The names that people choose say nothing about owners.
 		}
-		if e.owner.GroupResource == guessed(kind) {
+		if e.owner.GroupResource == guess {
 			e.owner.GroupResource = kind.Resource.GroupResource() // its plural may be irregular
 		}
 		if e.owner != (key{}) && e.Name != "" {
@@ -124,20 +125,14 @@ func ownerIn(w audit.Write) key {
 			continue
 		}
 		if owner := metav1.GetControllerOfNoCopy(&body.Metadata); owner != nil {
-			return key{resourceOf(owner), w.Namespace, owner.Name}
+			return key{resourceOf(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)), w.Namespace, owner.Name}
 		}
 	}
 	return key{}
 }
 
-func resourceOf(owner *metav1.OwnerReference) schema.GroupResource {
-	plural, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
-	return plural.GroupResource()
-}
-
-// guessed returns what resourceOf makes of a kind.
-func guessed(kind *plan.OwnerKind) schema.GroupResource {
-	plural, _ := meta.UnsafeGuessKindToResource(kind.Resource.GroupVersion().WithKind(kind.Kind))
+func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural.GroupResource()
 }
 
