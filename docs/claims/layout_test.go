@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of docs/layout.md: its folders and its drawing of imports; of docs/tour.md: its links to
-// code, and its patches; of docs/finalizer.md: its excerpts; and that every patch applies.
+// Tests of docs/layout.md: its folders and its drawing of imports; of the names of code that
+// documents link; of the code that they show; and that every patch applies.
 
 package claims
 
@@ -121,7 +121,7 @@ var patchedFile = regexp.MustCompile(`(?m)^--- a/(\S+)$`)
 
 func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 	version, clientGo, _ := strings.Cut(goCommand(t, "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go"), "\n")
-	for _, document := range []string{"layout.md", "tour.md"} {
+	for _, document := range []string{"from-upstream.md", "layout.md", "tour.md"} {
 		text := read(t, "docs", document)
 		links := codeLink.FindAllStringSubmatch(text, -1)
 		if len(links) < 10 {
@@ -144,38 +144,26 @@ func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 	}
 }
 
-func TestTourShowsItsPatches(t *testing.T) {
-	tour := read(t, "docs", "tour.md")
-	shown := map[string]bool{}
-	for _, block := range diffBlock.FindAllStringSubmatch(tour, -1) {
-		shown[block[1]] = true
+// TestDocumentsShowTheirCode looks for the excerpts in docs/tour.md and docs/finalizer.md, in
+// which "…" stands for what is left out, in the files there. The tour applies each patch.
+func TestDocumentsShowTheirCode(t *testing.T) {
+	for name, language := range map[string]string{"tour": "diff", "finalizer": "go"} {
+		document, plain := read(t, "docs", name+".md"), strings.NewReplacer("\n+", "\n")
+		for _, block := range strings.Split(document, "\n```"+language+"\n")[1:] {
+			shown, _, _ := strings.Cut("\n"+block, "```\n")
+			parts := strings.Split(plain.Replace(shown), "…\n")
+			holds := func(file string) bool {
+				text := plain.Replace(read(t, strings.TrimPrefix(file, moduleRoot)))
+				return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+			}
+			if !slices.ContainsFunc(append(glob(t, "docs/"+name+"/*/*.go"), glob(t, "docs/"+name+"/*.patch")...), holds) {
+				t.Errorf("docs/%s.md shows code that is not in docs/%[1]s:\n%s", name, shown)
+			}
+		}
 	}
 	for _, file := range glob(t, "docs/tour/*.patch") {
-		name := filepath.Base(file)
-		patch := read(t, "docs", "tour", name)
-		if !shown[patch] {
-			t.Errorf("docs/tour.md does not show docs/tour/%s unchanged", name)
-		}
-		delete(shown, patch)
-		if !strings.Contains(tour, "git apply docs/tour/"+name+"\n") {
-			t.Errorf("docs/tour.md does not apply docs/tour/%s", name)
-		}
-	}
-	for _, patch := range slices.Sorted(maps.Keys(shown)) {
-		t.Errorf("docs/tour.md shows a patch that no file in docs/tour contains:\n%s", patch)
-	}
-}
-
-// TestFinalizerShowsItsCode looks for the excerpts in docs/finalizer.md in the files there.
-func TestFinalizerShowsItsCode(t *testing.T) {
-	for _, block := range strings.Split(read(t, "docs", "finalizer.md"), "\n```go\n")[1:] {
-		shown, _, _ := strings.Cut(block, "```\n")
-		holds := func(file string) bool {
-			text := read(t, strings.TrimPrefix(file, moduleRoot))
-			return strings.Contains(strings.ReplaceAll(text, "\n+", "\n"), shown)
-		}
-		if !slices.ContainsFunc(append(glob(t, "docs/finalizer/*/*.go"), glob(t, "docs/finalizer/*.patch")...), holds) {
-			t.Errorf("docs/finalizer.md shows code that is not in docs/finalizer:\n%s", shown)
+		if apply := "git apply docs/tour/" + filepath.Base(file) + "\n"; !strings.Contains(read(t, "docs", "tour.md"), apply) {
+			t.Errorf("docs/tour.md lacks %s", apply)
 		}
 	}
 }
