@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How a controller reads, watches and writes the objects of each kind. The informers and typed
-// clients lose their types here, because the loop is the same for every kind. Then from events
-// to keys: the indexes of the caches, and the event handlers, which add the keys of the Foos
-// that an event concerns to the queue.
+// clients lose their types here, because the loop is the same for every kind. The second half
+// turns events into keys: it has the indexes of the caches and the event handlers, which add
+// the keys of the affected Foos to the queue.
 
 package main
 
@@ -28,8 +28,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// apisOf has, for each kind of internal/plan, how to read and write its objects and what they
-// own, in the order of its table.
+// apisOf maps each kind of internal/plan to the APIs of its objects and of their children, in
+// the order of its table.
 var apisOf = map[string]func(config Config) (api[plan.Owner], []api[plan.Object]){
 	"Foo": func(config Config) (api[plan.Owner], []api[plan.Object]) {
 		return ownersOf(config.FooInformers.Samplecontroller().V1alpha1().Foos().Informer(), config.FooClient.SamplecontrollerV1alpha1().Foos),
@@ -39,18 +39,18 @@ var apisOf = map[string]func(config Config) (api[plan.Owner], []api[plan.Object]
 	},
 }
 
-// api is how the controller reads and writes the objects of a kind: owners or children.
+// api reads and writes the objects of one kind: owners or children.
 type api[T interface {
 	comparable
 	plan.Object
 }] struct {
 	informer cache.TypedSharedIndexInformer[T]
 	cache    cache.TypedIndexer[T]
-	// takes reports whether an object is of the client's type.
+	// takes reports whether an object has the client's type.
 	takes func(object plan.Object) bool
 
 	get func(ctx context.Context, namespace, name string) (T, error)
-	// writeStatus is for owners, and the others are for children.
+	// writeStatus is for owners; the functions below are for children.
 	writeStatus func(ctx context.Context, owner T) (T, error)
 	create      func(ctx context.Context, child T) (T, error)
 	patch       func(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (T, error)
@@ -103,16 +103,15 @@ func childrenOf[T plan.Object, C interface {
 	}
 }
 
-// as returns the answer of a typed client without its type: nil if there is an error.
+// as returns a typed client's response without its type, or nil if there is an error.
 func as[Untyped, T any](object T, err error) (untyped Untyped, _ error) {
 	if err == nil {
-		untyped = any(object).(Untyped) //nolint:forcetypeassert // the type constraints say so
+		untyped = any(object).(Untyped) //nolint:forcetypeassert // the type constraints guarantee it
 	}
 	return untyped, err
 }
 
-// childAPI is a kind of children: its row of the table, and how the controller reads and
-// writes it.
+// childAPI is a kind of children: its row of the table, and its API.
 type childAPI struct {
 	api[plan.Object]
 
@@ -125,7 +124,7 @@ func newChildAPI(c *Controller, row *plan.ChildKind, api api[plan.Object]) *chil
 	return &childAPI{api: api, row: row, controller: c}
 }
 
-// controlledBy returns the objects of the cache that a Foo controls.
+// controlledBy returns the cached objects that a Foo controls.
 func (k *childAPI) controlledBy(owner plan.Owner) []plan.Object {
 	var controlled []plan.Object
 	for _, candidate := range lookUp(k.cache, byControllerUID, k.controller.buckets.Of(string(owner.GetUID()))) {
@@ -136,7 +135,7 @@ func (k *childAPI) controlledBy(owner plan.Owner) []plan.Object {
 	return controlled
 }
 
-// named returns the object of the cache with the name that a Foo asks for, or nil.
+// named returns the cached object with the name of the child that a Foo wants, or nil.
 func (k *childAPI) named(owner plan.Owner) plan.Object {
 	named, err := cached(k.cache, cache.ObjectName{Namespace: owner.GetNamespace(), Name: k.row.Name(owner)})
 	if err != nil {
@@ -145,7 +144,7 @@ func (k *childAPI) named(owner plan.Owner) plan.Object {
 	return named
 }
 
-// ensureReady returns ErrStale unless the caches have what was last written for an owner.
+// ensureReady returns ErrStale unless the caches include the last writes for an owner.
 func (c *Controller) ensureReady(known *memory.Owner) error {
 	now := c.clock.Now()
 	err := known.Written.EnsureReady(c.cache, now, c.callTimeout)
@@ -155,7 +154,7 @@ func (c *Controller) ensureReady(known *memory.Owner) error {
 	return err
 }
 
-// world returns what the caches say of the Foo.
+// world returns the state of the Foo and its children according to the caches.
 func (s *ownerSync) world() *plan.World {
 	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
 		k := s.apiOf(row)
@@ -178,9 +177,9 @@ func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name strin
 	return live, nil
 }
 
-// recheckOwner reads the Foo live and returns nil if it still asks for what the cache says.
-// If the cache has its newest version, the Foo no longer counts as stale: the conflict
-// that made it count as such was an error of somebody else.
+// recheckOwner reads the Foo live and returns nil if it still has the cached desired state.
+// If the cached version is the newest, it clears the stale mark: the conflict had another
+// cause.
 func (s *ownerSync) recheckOwner(ctx context.Context) error {
 	live, err := s.live(ctx)
 	if err != nil {
@@ -208,25 +207,25 @@ func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
 }
 
 // withDeadline bounds a call to the API server. Without it, two calls that hang would
-// stop both workers for ever.
+// stop both workers forever.
 func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.callTimeout)
 }
 
 // byControllerUID indexes children by the bucket of the UID of the Foo that controls them.
-// It finds what a Foo had under an earlier name. Foos are indexed by the names of the
-// children that they ask for, as the bucket of "namespace/name"; the index of each kind
-// bears the name of its resource.
+// It finds the children that a Foo had under an earlier name. Foos are indexed by the names
+// of the children that they want, as the bucket of "namespace/name"; the index of each kind
+// has the name of the kind's resource.
 const byControllerUID = "controllerUID"
 
-// prepareInformers adds indexes to the caches, and bounds what they keep of an object. The
+// prepareInformers adds indexes to the caches, and bounds what they keep of each object. The
 // informers must not run yet.
 func (c *Controller) prepareInformers() error {
 	errs, resources := []error{c.informer.SetTransform(c.kind.Transform)}, sets.New[schema.GroupVersionResource]()
 	for _, kind := range c.children {
 		if resources.Has(kind.row.Resource) {
-			// Each row would delete the other's children, which it does not ask for.
-			errs = append(errs, fmt.Errorf("the table has two rows of %s", kind.row.Resource.Resource))
+			// Each row would delete the other's children, which it does not want.
+			errs = append(errs, fmt.Errorf("the table has two rows for %s", kind.row.Resource.Resource))
 			continue
 		}
 		resources.Insert(kind.row.Resource)
@@ -250,9 +249,9 @@ func (k *childAPI) prepareInformer() error {
 		}))
 }
 
-// addEventHandlers registers the event handlers, which then get every object of the
-// caches. Wait for what it returns before you start workers: it is done when the handlers
-// have had every object of the first list, which is later than the caches being full.
+// addEventHandlers registers the event handlers, which then receive every cached object.
+// Wait for the returned checkers before starting workers: the handlers receive the initial
+// objects after the caches are full.
 func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
@@ -293,11 +292,11 @@ func (c *Controller) addOwner(owner plan.Owner, isInInitialList bool) {
 }
 
 // updateOwner handles changes and the periodic resync. A Foo whose last sync failed stays
-// in its back-off unless what it asks for has changed.
+// in its back-off unless its desired state has changed.
 func (c *Controller) updateOwner(before, after plan.Owner) {
 	key := cache.MetaObjectToName(after)
 	if before.GetUID() != after.GetUID() {
-		// Deleted and created again, seen as one change: forget the first one's failures.
+		// A deletion and a creation arrived as one update: forget the first Foo's failures.
 		c.backoff.Forget(key)
 	}
 	switch {
@@ -309,16 +308,16 @@ func (c *Controller) updateOwner(before, after plan.Owner) {
 	}
 }
 
-// deleteOwner queues a Foo that is gone once more, so that a sync forgets it.
+// deleteOwner queues a deleted Foo once more, so that a sync forgets it.
 func (c *Controller) deleteOwner(deleted cache.DeletedObject[plan.Owner]) {
 	key := deleted.GetObjectName()
-	// Now, not in the sync: by then there may be another Foo of the name.
+	// Now, not in the sync: by then there may be another Foo with the same name.
 	c.backoff.Forget(key)
 	c.queue.Add(key)
 }
 
-// added ignores the children of the first list, because every Foo is in the first list of
-// Foos.
+// added ignores the children of the initial list, because every Foo is in the initial list
+// of Foos.
 func (k *childAPI) added(child plan.Object, isInInitialList bool) {
 	if !isInInitialList {
 		k.enqueueOwnersOf(child)
@@ -327,7 +326,7 @@ func (k *childAPI) added(child plan.Object, isInInitialList bool) {
 
 func (k *childAPI) updated(before, after plan.Object) {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
-		return // a resync: nothing has changed
+		return // a resync: nothing changed
 	}
 	if plan.HasSameHolder(before, after) {
 		k.enqueueHolder(after)
@@ -348,8 +347,8 @@ func (k *childAPI) deleted(child cache.DeletedObject[plan.Object]) {
 }
 
 // enqueueOwnersOf adds the Foos that control a child in any of its states, and those that
-// ask for its name, which may be waiting for it to become free. It adds each once: a
-// worker could take a key between two additions and sync it twice.
+// want its name and may be waiting for it. It adds each once: a worker could take a key
+// between two additions and sync it twice.
 func (k *childAPI) enqueueOwnersOf(states ...plan.Object) {
 	keys := sets.New[cache.ObjectName]()
 	for _, child := range states {
@@ -373,13 +372,13 @@ func (k *childAPI) enqueueHolder(child plan.Object) {
 	}
 }
 
-// maxAsking is how many of the Foos that ask for one name hear of a change at once. One of
-// them can have it. The others hear of it with the next resync: any number of Foos may ask
-// for a name, and each of its changes would queue them all.
+// maxAsking is how many of the Foos that want the same name are queued at once when its object
+// changes. Only one of them can have the name. The resync queues the others: any number of
+// Foos may want a name, and each change would queue all of them.
 const maxAsking = 16
 
-// ownersAskingFor returns the keys of Foos that ask for a child of this name, maxAsking at
-// most.
+// ownersAskingFor returns the keys of at most maxAsking Foos that want a child with this
+// name.
 func (k *childAPI) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for _, owner := range lookUp(k.controller.cache, k.row.Resource.String(), k.controller.buckets.Of(child.String())) {
@@ -393,7 +392,7 @@ func (k *childAPI) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
 	return keys
 }
 
-// lookUp returns the objects of a bucket of an index.
+// lookUp returns the objects in a bucket of an index.
 func lookUp[T any](indexer cache.TypedIndexer[T], index, bucket string) []T {
 	found, err := indexer.ByTypedIndex(index, bucket)
 	if err != nil {
@@ -402,7 +401,7 @@ func lookUp[T any](indexer cache.TypedIndexer[T], index, bucket string) []T {
 	return found
 }
 
-// cached returns an object of a cache, or the zero value if it has none of the key.
+// cached returns the object with a key from a cache, or the zero value if there is none.
 func cached[T any](indexer cache.TypedIndexer[T], key cache.ObjectName) (found T, err error) {
 	object, exists, err := indexer.GetByKey(key.String())
 	if err == nil && exists {

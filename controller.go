@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The controller: keys come out of the work queue, and each is synced. Read this file from
-// top to bottom; clients.go has how keys come into the queue and the calls, writes.go how a
-// step is taken, main.go what a controller is made of, and internal/plan the steps.
+// The controller takes keys from the work queue and syncs each. Read this file from top to
+// bottom. clients.go adds keys to the queue and has the calls to the API server, writes.go
+// takes the steps of a sync, main.go puts a controller together, and internal/plan decides
+// on the steps.
 
 package main
 
@@ -30,16 +31,16 @@ import (
 	"example.com/sample-controller/internal/queue"
 )
 
-// drainTimeout bounds how long a stop waits for the syncs under way. With the bounds of what
-// follows it, the release of the Lease and the last Events, it is less than the Pod's grace
-// period.
+// drainTimeout bounds how long a stop waits for syncs in progress. Together with the bounds of
+// what follows, releasing the Lease and writing the last Events, it is less than the Pod's
+// grace period.
 const drainTimeout = 15 * time.Second
 
-// Controller makes the children of each Foo, keeps the fields that the Foo owns as the
-// Foo asks, and reports in the Foo's status how it stands.
+// Controller creates each Foo's children, keeps their owned fields in the desired state, and
+// reports the result in the Foo's status.
 //
 // Event handlers add the key of a Foo to the queue. A worker takes a key and syncs that
-// Foo from the caches. However many events came in between, one sync sees the newest
+// Foo from the caches. However many events arrived in between, one sync sees the newest
 // state, and no Foo is synced twice at the same time.
 type Controller struct {
 	api[plan.Owner]
@@ -50,10 +51,10 @@ type Controller struct {
 
 	queue   *queue.Queue
 	backoff *queue.Backoff
-	// rollouts bounds how many Foos restart their Pods at a time.
+	// rollouts bounds how many Foos restart their Pods at the same time.
 	rollouts *queue.Rollouts
 
-	// memory is what is remembered between the syncs of a Foo.
+	// memory holds what the controller remembers between the syncs of a Foo.
 	memory      memory.Map
 	crdMismatch *memory.CRDMismatch
 	replaced    *memory.Replaced
@@ -66,13 +67,13 @@ type Controller struct {
 
 // Run starts the workers and returns when ctx is done and they have ended. Call it once.
 //
-// Syncs under way when ctx ends may finish, within drainTimeout; keys that still wait
-// are left to the next start. When leaseCtx ends, the syncs are cancelled at once, because
-// another controller may be working by then.
+// Syncs in progress when ctx ends may finish within drainTimeout. Waiting keys are left to
+// the next start. When leaseCtx ends, the syncs are canceled at once, because another
+// controller may already be working.
 func (c *Controller) Run(ctx, leaseCtx context.Context, workers int) error {
 	logger := klog.FromContext(ctx)
 	logger.Info("Starting controller", "resource", c.Resource())
-	// Not before now, so that the queue of a standby is empty although its caches are full.
+	// Not earlier, so that a standby's queue is empty although its caches are full.
 	handlersSynced, err := c.addEventHandlers(ctx)
 	if err != nil {
 		c.queue.ShutDown()
@@ -117,10 +118,10 @@ func (c *Controller) runWorkers(ctx, leaseCtx context.Context, workers int, hand
 		})
 	}
 	<-ctx.Done()
-	logger.Info("Stopping: waiting for the syncs under way")
+	logger.Info("Stopping: waiting for syncs in progress")
 }
 
-// processNextWorkItem syncs the next Foo. It returns false when the queue is shut down.
+// processNextWorkItem syncs the next Foo. It returns false after the queue has shut down.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, shutdown := c.queue.Get()
 	if shutdown {
@@ -129,7 +130,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	defer c.queue.Done(key)
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), strings.ToLower(c.kind.Kind), klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
-	c.backoff.Begin(key) // a change from now on needs another sync: see updateOwner
+	c.backoff.Begin(key) // a change after this point needs another sync: see updateOwner
 	err := c.syncAndRecover(ctx, key)
 	if errors.Is(err, failure.ErrStale) || errors.Is(err, failure.ErrBehind) {
 		c.metrics.StaleSyncs.Inc()
@@ -139,10 +140,9 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	return true
 }
 
-// handleErr adds a key to the queue again if its sync failed, after the time that the
-// error calls for.
+// handleErr requeues a key whose sync failed, after a delay that depends on the error.
 func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
-	if !queue.TriesAgain(err) || ctx.Err() != nil { // a stop, or the loss of the Lease, has cut the calls off
+	if !queue.TriesAgain(err) || ctx.Err() != nil { // a stop, or the loss of the Lease, has canceled the calls
 		c.backoff.Forget(key)
 		return
 	}
@@ -151,18 +151,18 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err er
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return
 	}
-	// The kind of failure, not its text, which may differ each time.
+	// Only the kind of failure, because its text may differ each time.
 	cause := fmt.Sprint(syncResult(err), apierrors.ReasonForError(err))
 	if logger := klog.FromContext(ctx); c.backoff.Reports(key, cause) || logger.V(2).Enabled() {
 		logger.Error(err, "Sync failed", "retryAfter", delay)
 	}
 }
 
-// errPanic is a panic in a sync, as an error.
+// errPanic represents a panic in a sync.
 var errPanic = errors.New("panic")
 
-// syncAndRecover calls syncHandler and turns a panic into an error, so that a Foo which
-// meets a bug does not stop the controller for the others.
+// syncAndRecover calls syncHandler and turns a panic into an error, so that a Foo that
+// triggers a bug does not stop the controller for the others.
 func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -173,7 +173,7 @@ func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (
 	return c.syncHandler(ctx, key)
 }
 
-// ownerSync is a sync of one Foo, with what is remembered of it.
+// ownerSync is a sync of one Foo, with the memory of its earlier syncs.
 type ownerSync struct {
 	*Controller
 	key    cache.ObjectName
@@ -181,16 +181,16 @@ type ownerSync struct {
 	memory *memory.Owner
 }
 
-// syncHandler makes one Foo and its children agree. It reads the caches, decides,
-// writes what differs, and writes the status if that differs, even if the API server
-// refused a child. It may be called at any time and any number of times.
+// syncHandler brings the children of one Foo in line with it. It reads the caches, decides,
+// writes the children that differ, and writes the status if it differs, even if the API
+// server refused a child. It may be called at any time and any number of times.
 func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
 	owner, err := cached(c.cache, key)
 	if owner != nil {
 		if err := c.ensureReady(c.memory.Of(owner)); err != nil {
 			return err
 		}
-		owner, err = cached(c.cache, key) // again: the first may be older than the writes
+		owner, err = cached(c.cache, key) // again: the first read may predate the writes
 	}
 	if err != nil {
 		return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
@@ -207,7 +207,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 }
 
 func (s *ownerSync) sync(ctx context.Context) error {
-	// The answer to a status write may have been lost, and its Event with it.
+	// The response to a status write may have been lost, and its Event with it.
 	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
 		s.recordTransition(s.owner, missed)
 	}
@@ -222,7 +222,7 @@ func (s *ownerSync) sync(ctx context.Context) error {
 	}
 	err := world.Err()
 	if queue.IsExpected(err) {
-		return err // a stale cache says nothing about the Foo, and the next sync is near
+		return err // a stale cache says nothing about the Foo, and the next sync is soon
 	}
 	after := world.Status(metav1.NewTime(s.clock.Now()))
 	if plan.IsAtRest(after) {
@@ -232,8 +232,8 @@ func (s *ownerSync) sync(ctx context.Context) error {
 }
 
 // updateStatus writes the Foo's status if it differs from the cached one, and records an
-// Event if the Foo's readiness changed. after is the Foo with that status. After a complete
-// sync, a status that only counts the Pods of a rollout may wait.
+// Event if the Foo's readiness changed. after is the Foo with the new status. After a
+// complete sync, a status that only counts the Pods of a rollout may wait.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
 	inputs := plan.StatusInputs(s.owner)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
@@ -287,12 +287,12 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 		s.recordTransition(updated, &own)
 	}
 	if s.memory.Pruned, err = s.crdMismatch.Observe(after, updated); err != nil {
-		klog.FromContext(ctx).Error(err, "The API server does not store statuses as they are sent")
+		klog.FromContext(ctx).Error(err, "The API server does not store statuses as sent")
 	}
 	return nil
 }
 
-// lastSent returns the Foo with the status that was last sent for it, stored or not.
+// lastSent returns the Foo with the status that was last sent for it, whether stored or not.
 func (s *ownerSync) lastSent() plan.Owner {
 	if s.memory.Pruned != nil {
 		return s.memory.Pruned
@@ -304,7 +304,7 @@ func (c *Controller) recordTransition(owner plan.Owner, ready *metav1.Condition)
 	c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
 }
 
-// syncResult names how a sync ended, for its metric.
+// syncResult returns how a sync ended, for the metric.
 func syncResult(err error) metrics.Result {
 	switch {
 	case err == nil:

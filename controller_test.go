@@ -149,7 +149,7 @@ func TestANewFooGetsADeployment(t *testing.T) {
 			Selector:           "app=nginx,controller=web",
 			Conditions: []metav1.Condition{{
 				Type: "Ready", Status: "False", ObservedGeneration: 1, LastTransitionTime: now, Reason: "Progressing",
-				Message: `Deployment "web" is rolling out: 0 available of 2 wanted Pods`,
+				Message: `Deployment "web" is rolling out: 0 of 2 Pods available`,
 			}},
 		},
 	}))
@@ -195,7 +195,7 @@ func TestAScaledFooScalesItsDeployment(t *testing.T) {
 	after.Status.ObservedGeneration = 2
 	after.Status.Conditions = []metav1.Condition{{
 		Type: "Ready", Status: "False", ObservedGeneration: 2, LastTransitionTime: now, Reason: "Progressing",
-		Message: `Deployment "web" is rolling out: 2 available of 3 wanted Pods`,
+		Message: `Deployment "web" is rolling out: 2 of 3 Pods available`,
 	}}
 	expectWrites(t, syncOnce(t, foo, deployment),
 		patch("web", `{"metadata":{"resourceVersion":"6","uid":"deployment"},"spec":{"replicas":3}}`), updateStatus(after))
@@ -233,7 +233,7 @@ func TestARenamedFooKeepsItsDeploymentUntilTheNewOneIsReady(t *testing.T) {
 		ObservedGeneration: 2, Selector: "app=nginx,controller=web",
 		Conditions: []metav1.Condition{{
 			Type: "Ready", Status: "False", ObservedGeneration: 2, LastTransitionTime: now, Reason: "Progressing",
-			Message: `Deployment "new" is rolling out: 0 available of 3 wanted Pods; Deployment "web" stays in service until then`,
+			Message: `Deployment "new" is rolling out: 0 of 3 Pods available; Deployment "web" stays in service until then`,
 		}},
 	}
 	expectWrites(t, writes[1:], updateStatus(after))

@@ -56,7 +56,7 @@ func unready(pods int32, reason, message string) *samplev1alpha1.FooStatus {
 // rolling returns the status of the Foo "a" during a rollout.
 func rolling(available, wanted int32) *samplev1alpha1.FooStatus {
 	return counted(unready(available, "Progressing",
-		fmt.Sprintf(`Deployment "web" is rolling out: %d available of %d wanted Pods`, available, wanted)))
+		fmt.Sprintf(`Deployment "web" is rolling out: %d of %d Pods available`, available, wanted)))
 }
 
 func counted(status *samplev1alpha1.FooStatus) *samplev1alpha1.FooStatus {
@@ -259,7 +259,7 @@ func TestReadinessAndANewSpecAreWrittenAtOnce(t *testing.T) {
 		advance(time.Second)
 		f.rollOut(2, 2)
 		f.expectWrites(writeStatus)
-		f.expectEvents(`Normal Progressing Deployment "web" is rolling out: 0 available of 2 wanted Pods`,
+		f.expectEvents(`Normal Progressing Deployment "web" is rolling out: 0 of 2 Pods available`,
 			`Normal Available Deployment "web" has 2 of 2 Pods available`)
 		advance(time.Hour) // the status that was deferred before then is no longer needed
 		f.expectWrites()
@@ -317,7 +317,7 @@ func TestADeploymentStoredOtherwiseIsReported(t *testing.T) {
 		f.scale("a", 5)
 		advance(time.Minute)
 		ready := f.expectReady("a", "False DeploymentFailed of 2")
-		const want = `The API server stored Deployment "web" otherwise than asked: spec.replicas is 2, not 5`
+		const want = `The API server stored Deployment "web" with different values than requested: spec.replicas is 2, not 5`
 		footest.ExpectEqual(t, "the message", want, ready.Message)
 		f.expectWrites(updateChild, writeStatus)
 		f.resync("a")

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sample-controller makes the children of each Foo, the custom resource of the
-// API group samplecontroller.k8s.io, keeps the fields that the Foo owns, and reports in
-// the Foo's status how it stands. internal/plan/kinds.go says what children a Foo has.
+// Command sample-controller creates the children of each Foo, a custom resource of the API
+// group samplecontroller.k8s.io, keeps the fields that the Foo owns in the desired state,
+// and reports the result in the Foo's status. internal/plan/kinds.go lists the children.
 //
-// It syncs a Foo when the Foo changes, when an object that the Foo controls or asks for
+// It syncs a Foo when the Foo changes, when an object that the Foo controls or wants
 // changes, and at each resync. A sync reads the caches, lets pure functions decide what
-// to do, then writes the children, removes those of an earlier name, writes the status,
-// and records an Event if the condition Ready changed; each only if it is needed.
-// controller.go is the page to read.
+// to do, then writes the children, deletes those with an earlier name, writes the status,
+// and records an Event if the condition Ready changed; each only if necessary.
+// controller.go is the file to read.
 //
-// It does not delete the children of a deleted Foo: the garbage collector does, by the
-// owner reference. It never touches an object that it does not control, unless somebody
-// who may edit that asks for it.
+// It does not delete the children of a deleted Foo: the garbage collector does, because of
+// the owner reference. It never touches an object that it does not control, unless someone
+// who may edit that object requests it.
 //
-// This file reads the flags, makes the two informer factories and the controller of each
+// This file reads the flags, creates the two informer factories and the controller of each
 // kind, and runs them.
 package main
 
@@ -58,14 +58,14 @@ import (
 )
 
 const (
-	// Exit codes: 0 for a stop that was asked for.
+	// Exit codes. A requested stop exits with 0.
 	exitFailure = 1
 	exitUsage   = 2
 
 	// flushTimeout bounds how long a stop waits for Events to be written.
 	flushTimeout = 5 * time.Second
-	// watchdogGrace is how far beyond its end a leader may go on with a Lease before
-	// it is reported as unhealthy. Kubernetes' components give as much.
+	// watchdogGrace is how long a leader may continue after its Lease has expired before
+	// it is reported as unhealthy. Kubernetes' components allow the same.
 	watchdogGrace = 20 * time.Second
 )
 
@@ -74,7 +74,7 @@ func main() {
 	if errors.Is(err, options.ErrAnswered) {
 		return
 	}
-	// Also where a flag is wrong, so that the log's reader understands that line.
+	// Even if a flag is invalid, so that the error has the format that log readers expect.
 	if formatErr := opts.Logging.Apply(); err == nil {
 		err = formatErr
 	}
@@ -90,7 +90,7 @@ func main() {
 	klog.Flush()
 }
 
-// fail says what is wrong and ends the process.
+// fail reports an error and ends the process.
 func fail(opts *options.Options, err error, code int) {
 	opts.Logging.Report(err, code)
 	klog.Flush()
@@ -109,7 +109,7 @@ func run(ctx context.Context, opts *options.Options) error {
 	if err != nil {
 		return err
 	}
-	// Serve before waiting for anything, so that probes see the wait.
+	// Serve before waiting for anything, so that probes see that the controller waits.
 	controllerMetrics, cachesFilled := metrics.New(), &atomic.Bool{}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
 	stopServing, err := opts.Serving.Start(ctx, serving.ControllerHealth(ctx, watchdog, cachesFilled.Load), controllerMetrics.Handler(), clients.Reviews)
@@ -117,7 +117,7 @@ func run(ctx context.Context, opts *options.Options) error {
 		return err
 	}
 	defer stopServing()
-	// Events are written out last, because the election records some of its controllerMetrics.
+	// Write the remaining Events last, because the election also records Events.
 	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
 		fooscheme.Scheme, corev1.EventSource{Component: names.Controller})
 	defer flush(flushTimeout)
@@ -138,15 +138,15 @@ func run(ctx context.Context, opts *options.Options) error {
 	})
 }
 
-// Config holds what a Controller is made of.
+// Config holds the parts of a Controller.
 type Config struct {
-	// Name is that of the work queue in metrics.
+	// Name is the work queue's name in metrics.
 	Name string
 	// KubeClient writes children, and FooClient the status of Foos.
 	KubeClient kubernetes.Interface
 	FooClient  clientset.Interface
 	// KubeInformers and FooInformers are the informers that the Controller reads from. They
-	// must not run yet, because NewController adds indexes to them, and says what they keep.
+	// must not run yet, because NewController adds indexes and sets what they keep.
 	KubeInformers kubeinformers.SharedInformerFactory
 	FooInformers  fooinformers.SharedInformerFactory
 	// Recorder records an Event for each transition of the condition Ready.
@@ -155,13 +155,13 @@ type Config struct {
 	// CallTimeout bounds each call to the API server.
 	CallTimeout time.Duration
 	Metrics     *metrics.Metrics
-	// MaxRollouts is how many Foos at a time restart their Pods because of another Image. 0
-	// means any number.
+	// MaxRollouts is how many Foos may restart their Pods at the same time because the Image
+	// has changed. 0 means no limit.
 	MaxRollouts int
 }
 
-// NewController makes the Controller of a kind. Call it before the informer factories are
-// started.
+// NewController returns the Controller of a kind. Call it before starting the informer
+// factories.
 func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 	apis, known := apisOf[kind.Kind]
 	if !known {
@@ -187,7 +187,7 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 	c.metrics.CountRefusalsBy(failure.Causes...)
 	for i, row := range kind.Children {
 		if i >= len(children) || !children[i].takes(row.Empty()) {
-			return nil, fmt.Errorf("row %d of the table of %s is the kind %s, and its client in clients.go is another's", i, kind.Kind, row.Kind)
+			return nil, fmt.Errorf("row %d of the table for %s declares the kind %s, but its client in clients.go is for another kind", i, kind.Kind, row.Kind)
 		}
 		c.children = append(c.children, newChildAPI(c, row, children[i]))
 	}
@@ -197,8 +197,8 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 	return c, nil
 }
 
-// newControllers makes the controller of each kind. Their metrics and work queues bear the
-// names of the kinds, except for those of Foos.
+// newControllers returns the controller of each kind. Their metrics and work queues are named
+// after the kinds, except for Foos.
 func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, error) {
 	var controllers []*Controller
 	for i, kind := range kinds {
@@ -215,18 +215,18 @@ func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, erro
 	return controllers, nil
 }
 
-// Resource is that of the Foos, such as "foos".
+// Resource returns the resource's name, such as "foos".
 func (c *Controller) Resource() string { return c.kind.Resource.Resource }
 
-// CountByReady counts the Foos of the cache by the status of their condition Ready.
+// CountByReady counts the Foos in the cache by the status of their condition Ready.
 func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
 	return plan.CountByReady(c.cache.List())
 }
 
-// HasWaiting reports whether Foos of a namespace wait for a worker.
+// HasWaiting reports whether Foos of a namespace are waiting for a worker.
 func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
 
-// statusResource is what metrics call the status of the kind.
+// statusResource returns the name of the kind's status in metrics.
 func (c *Controller) statusResource() string { return c.kind.Resource.Resource + "/status" }
 
 // Reads returns the resources that the informers read.
@@ -238,9 +238,9 @@ func (c *Controller) Reads() []schema.GroupVersionResource {
 	return resources
 }
 
-// startInformers makes the controllers with the two informer factories, waits until the API
-// server lets it read what they inform on, and returns when the caches are full or ctx is
-// done. Call stop when ctx is done.
+// startInformers creates the controllers with the two informer factories, waits until the
+// API server lets the informers read their resources, and returns when the caches are full or
+// ctx is done. Call stop when ctx is done.
 func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, controllerMetrics *metrics.Metrics) (
 	controllers []*Controller, stop func(), err error,
 ) {
@@ -249,7 +249,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 	if err != nil {
 		return nil, nil, err
 	}
-	// Children need no resync: that of a Foo reads its children as well.
+	// Children need no resync, because a Foo's resync reads its children, too.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
 		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
 	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
@@ -285,7 +285,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 	return controllers, stop, nil
 }
 
-// lead runs the controllers, with -leader-elect only while holding the Lease.
+// lead runs the controllers; with -leader-elect, only while holding the Lease.
 func lead(ctx context.Context, opts *options.Options, controllers []*Controller, lease election.Config) error {
 	if !opts.Election.Enabled {
 		return runAll(ctx, context.WithoutCancel(ctx), controllers, opts.Workers)
@@ -293,11 +293,11 @@ func lead(ctx context.Context, opts *options.Options, controllers []*Controller,
 	if err := opts.Election.ApplyTo(&lease); err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Standing by for the Lease", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
+	klog.FromContext(ctx).Info("Waiting to become leader", "lease", lease.Namespace+"/"+lease.Name, "identity", lease.Identity)
 	return election.Run(ctx, lease, func(leaseCtx context.Context) error { return runAll(ctx, leaseCtx, controllers, opts.Workers) })
 }
 
-// runAll runs the controllers until ctx or leaseCtx is done. If one of them fails, all end.
+// runAll runs the controllers until ctx or leaseCtx is done. If one fails, all stop.
 func runAll(ctx, leaseCtx context.Context, controllers []*Controller, workers int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

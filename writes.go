@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a step of a sync is taken, and the writes of children. Each write has a precondition
-// that the API server checks, so that one that was decided on a stale cache, arrives late, or
-// comes from a second controller does no harm: a create fails if the name is taken, an update
-// and a delete name the UID and the resourceVersion that they were decided on.
+// The steps of a sync, and the writes of children. Each write has a precondition that the API
+// server checks, so that a write that was decided on a stale cache, arrives late, or comes
+// from a second controller does no harm: a create fails if the name is taken; an update or a
+// delete names the UID and the resourceVersion that the decision was based on.
 
 package main
 
@@ -21,14 +21,14 @@ import (
 	"example.com/sample-controller/internal/queue"
 )
 
-// stalledAfter is how long a child has to be refused until the Foo is stalled. Some refusals
-// pass by themselves: see queue.RefusedRetry.
+// stalledAfter is how long a child must have been refused before the Foo counts as stalled.
+// Some refusals pass by themselves: see queue.RefusedRetry.
 const stalledAfter = 30 * time.Second
 
-// take takes a step of a sync, and records in the child what came of it. One that failed is
-// not taken again before its back-off is over, unless more than the child's status has
-// changed. That is known before the status is written, so that the status's event does not
-// wake the key.
+// take takes a step of a sync, and records the result in the child. It skips a step that
+// failed and is still in back-off, unless something other than the child's status has
+// changed. The back-off is known before the status is written, so that the event of that
+// write does not wake the key.
 func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Action) {
 	part, inputs := child.Kind, child.Inputs()
 	err := s.backoff.Deferred(s.key, part, inputs)
@@ -45,7 +45,7 @@ func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Act
 	child.Stale = queue.IsExpected(err)
 }
 
-// carryOut makes the writes of a step, if there is something to write.
+// carryOut makes the writes of a step, if there are any.
 func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan.Action) error {
 	switch action {
 	case plan.ActionCreate:
@@ -65,8 +65,8 @@ func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan
 	return nil
 }
 
-// isUseless reports whether an update would do no good now: it would be stored otherwise again,
-// or changed back again, or too many Foos restart their Pods already.
+// isUseless reports whether an update would be of no use now: it would again be stored with
+// different values, it would be changed back again, or too many Foos restart their Pods already.
 func (s *ownerSync) isUseless(child *plan.Child) bool {
 	known := s.memory.Child(child.Kind)
 	if known.Mutation.WouldRecur(s.owner, child.Named, child.Drift) {
@@ -81,8 +81,8 @@ func (s *ownerSync) isUseless(child *plan.Child) bool {
 	return child.Paced
 }
 
-// waitsToRestart reports whether an update waits until fewer Foos roll out, and then syncs the
-// Foo again. What the Foo's user has asked for does not wait.
+// waitsToRestart reports whether an update has to wait until fewer Foos are rolling out, and if
+// so, requeues the Foo. A change of the Foo's spec does not wait.
 func (s *ownerSync) waitsToRestart(child *plan.Child) bool {
 	if child.Action != plan.ActionUpdate || !s.isRepair() || !child.IsRestarting(child.Named, s.owner, child.Seen) {
 		return false
@@ -94,14 +94,14 @@ func (s *ownerSync) waitsToRestart(child *plan.Child) bool {
 	return wait > 0
 }
 
-// isRepair reports whether an update makes good what somebody has changed, and does not carry
-// out a new spec: the status has reported this spec before, or can't be written.
+// isRepair reports whether an update undoes someone's change instead of carrying out a new
+// spec: the status has reported this spec before, or can't be written.
 func (s *ownerSync) isRepair() bool {
 	return *s.lastSent().GetObservedGeneration() == s.owner.GetGeneration() || s.backoff.IsFailing(s.key, queue.PartStatus)
 }
 
-// observeFight records a fight about the child, if there is one, and syncs the Foo again: after
-// wait, or when the last repair has lasted.
+// observeFight records a fight over the child, if there is one, and requeues the Foo: after
+// wait, or when the last repair has lasted long enough.
 func (s *ownerSync) observeFight(child *plan.Child, wait time.Duration) {
 	if child.Named == nil {
 		return
@@ -114,7 +114,7 @@ func (s *ownerSync) observeFight(child *plan.Child, wait time.Duration) {
 	if wait == 0 {
 		wait = left
 	}
-	if wait <= 0 { // the opponent has given in
+	if wait <= 0 { // the opponent has given up
 		*repairs = memory.Repairs{}
 		return
 	}
@@ -122,8 +122,8 @@ func (s *ownerSync) observeFight(child *plan.Child, wait time.Duration) {
 	s.queue.AddAfter(s.key, wait)
 }
 
-// create creates a Foo's child. A Foo with a status already had one. Read such a Foo live
-// first: the cache may be stale, and the Foo deleted.
+// create creates a Foo's child. A Foo with a status may already have had one. Read such a Foo
+// live first: the cache may be stale and the Foo deleted.
 func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
 	if *s.owner.GetObservedGeneration() > 0 {
 		if err := s.recheckOwner(ctx); err != nil {
@@ -144,8 +144,8 @@ func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
 	return s.wrote(ctx, child, "create", "Created", created)
 }
 
-// earlier returns the child in whose place one is created, or nil. What others have set in
-// it goes into the new one, so it is read live.
+// earlier returns the child that the new one replaces, or nil. The new child inherits values
+// that others have set in the earlier one, so read that one live.
 func (s *ownerSync) earlier(ctx context.Context, child *plan.Child) (plan.Object, error) {
 	earlier := child.Earlier()
 	if !child.Inherits(s.owner) || earlier == nil {
@@ -153,15 +153,15 @@ func (s *ownerSync) earlier(ctx context.Context, child *plan.Child) (plan.Object
 	}
 	live, err := s.liveChild(ctx, child, earlier.GetName())
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none, and that is no error
+		return nil, nil //nolint:nilnil // a missing child is no error
 	}
 	return live, err
 }
 
-// update updates a Foo's child, or makes the Foo the controller of one that may be
-// adopted. The cache holds only what decisions read, so the update is made from a live
+// update updates a Foo's child, or makes the Foo the controller of a child that it may
+// adopt. The cache holds only the fields that decisions use, so the update is based on a live
 // read, and its resourceVersion protects newer writes of others. Reading the Foo live
-// protects a newer spec that the cache has not seen. Only what changes is sent: an update
+// protects a newer spec that the cache has not seen. Only changed fields are sent: an update
 // of the whole object would drop the fields that this client does not know.
 func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 	live, err := s.liveChild(ctx, child, child.Name(s.owner))
@@ -188,20 +188,20 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 	if err := s.wrote(ctx, child, "update", "Updated", updated); err != nil {
 		return err
 	}
-	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && s.isRepair() { // what admission changes on the way, nobody has undone
+	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && s.isRepair() { // admission is not an opponent
 		s.memory.Child(child.Kind).Repairs.Observe(s.owner, updated, plan.ChangedBy(live, patch), child.Drift, s.clock.Now())
 		s.observeFight(child, 0)
 	}
 	s.memory.Child(child.Kind).Mutation = memory.MutationOf(s.owner, child.Current, child.CurrentDrift)
 	if child.Recurs {
-		klog.FromContext(ctx).Info("The API server stored the "+child.Kind+" otherwise than the "+child.OwnerKind.Kind+" asks for, as an admission webhook may do: it stays so until one of them is changed",
+		klog.FromContext(ctx).Info("The stored "+child.Kind+" differs from what was sent, perhaps because of an admission webhook; leaving it until the "+child.OwnerKind.Kind+" or the "+child.Kind+" changes",
 			child.LogKey(), klog.KObj(updated), "differs", child.CurrentDrift)
 	}
 	return nil
 }
 
-// wrote remembers a child as the API server stored it for a Foo, in what the cache will
-// have of it.
+// wrote records a child as the API server stored it, reduced to the fields that the cache
+// will keep.
 func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did string, stored plan.Object) error {
 	kept, err := child.Transform(stored)
 	if err != nil {
@@ -212,22 +212,21 @@ func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did stri
 	known.Written.Observe(stored, s.clock.Now())
 	known.Confirmed = memory.ConfirmationBy(s.owner, stored)
 	klog.FromContext(ctx).V(2).Info(did+" "+child.Kind, child.LogKey(), klog.KObj(stored))
-	now := kept.(plan.Object) //nolint:forcetypeassert // a child stays of its type
+	now := kept.(plan.Object) //nolint:forcetypeassert // a child keeps its type
 	child.Observe(now, child.DescribeDrift(now, s.owner, child.Seen))
 	return nil
 }
 
-// confirm makes sure that the status describes a child that is newer than the Foo's spec:
-// the cached one, unless the Foo would become ready by it for the first time in this
-// generation and the cache may be older than the generation. In that case it reads the
-// child live.
+// confirm keeps a stale cache from making a Foo ready. Before a Foo becomes ready for the
+// first time in a generation, it reads the child live, unless the cached child is known to be
+// newer than the spec.
 func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
 	if child.Named == nil || !child.Wanted(s.owner) {
 		return nil
 	}
 	known := s.memory.Child(child.Kind)
 	if plan.SaysReady(s.owner) {
-		known.Confirmed = memory.Confirmation{} // what was true of a generation stays true
+		known.Confirmed = memory.Confirmation{} // a generation that was confirmed stays confirmed
 		return nil
 	}
 	if known.Confirmed.Includes(s.owner, child.Named) || !child.IsReady(child.Named) {
@@ -245,14 +244,14 @@ func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
 	return nil
 }
 
-// maxDeletions is how many children of a kind a sync deletes. A Foo may control any number:
-// whoever creates them names their owner. The events of these deletions queue the Foo for
-// the rest, behind the Foos of others.
+// maxDeletions is how many children of a kind one sync deletes. A Foo may control any number,
+// because whoever creates an object chooses its owner reference. The events of these deletions
+// requeue the Foo for the rest, behind other Foos.
 const maxDeletions = 10
 
-// deleteObsolete deletes the children of a kind that a Foo does not ask for any more,
-// as after a rename. Deleting can't be undone, so everything that it rests on is read live:
-// that the Foo has the child it asks for, each child to delete, and last the Foo.
+// deleteObsolete deletes the children of a kind that a Foo no longer wants, as after a
+// rename. A deletion can't be undone, so all its preconditions are read live: the child that
+// the Foo wants, each child to delete, and finally the Foo.
 func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error {
 	taken := false
 	if child.Wanted(s.owner) {
@@ -273,9 +272,9 @@ func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error
 	return nil
 }
 
-// deleteIfObsolete reads a child live and deletes it if its Foo has no use for it. It
-// reads the Foo after the child: if the Foo asks for the name again, a child created since
-// then has another UID than the delete names.
+// deleteIfObsolete reads a child live and deletes it if its Foo no longer needs it. It reads
+// the Foo after the child: if the Foo wants the name again, a child created since then has
+// a different UID from the one that the delete names.
 func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, name string, taken bool) error {
 	live, err := s.liveChild(ctx, child, name)
 	if apierrors.IsNotFound(err) {
@@ -303,6 +302,6 @@ func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, nam
 		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: child.Kind, Name: name, Err: err}
 	}
 	s.metrics.Wrote("delete", child.Resource.Resource)
-	klog.FromContext(ctx).V(2).Info("Deleted "+child.Kind+" of an earlier name", child.LogKey(), klog.KObj(live))
+	klog.FromContext(ctx).V(2).Info("Deleted "+child.Kind+" with an earlier name", child.LogKey(), klog.KObj(live))
 	return nil
 }

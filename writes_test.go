@@ -286,7 +286,7 @@ func (f *fixture) fight(ends func(f *fixture)) {
 		f.t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
 	}
 	ready := f.expectReady("a", "False "+failed+" of 1")
-	if !strings.Contains(ready.Message, `changed back after each repair, last by "scaler"`) {
+	if !strings.Contains(ready.Message, `changed back after each repair, most recently by "scaler"`) {
 		f.t.Errorf("the condition is %+v", ready)
 	}
 	f.expectStalled(failed)

@@ -30,7 +30,7 @@ end
 if ready.status == "True" then
   return {status = "Healthy", message = ready.message}
 end
--- Nothing will happen unless somebody acts.
+-- Nothing will happen until someone acts.
 if conditions.Stalled ~= nil and conditions.Stalled.status == "True" then
   return {status = "Degraded", message = ready.message}
 end

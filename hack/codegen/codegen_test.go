@@ -35,7 +35,7 @@ func TestVerifyThenUpdate(t *testing.T) {
 	c.write(api+"zz_generated.left_over.go", "package v1alpha1\n")
 	c.write("artifacts/crd/samplecontroller.k8s.io_leftovers.yaml", "kind: CustomResourceDefinition\n")
 	c.addVersion("v1alpha1", "v1beta1")
-	c.replace(betaFile, "// Foo asks for", "// Foo says in other words that it asks for")
+	c.replace(betaFile, "// Foo describes", "// Foo, in other words, describes")
 	// A version without printer columns begins with another field.
 	c.bash(`grep -v "^// +kubebuilder:printcolumn:" "$1" >changed && mv changed "$1"`, betaFile)
 	c.write(api+"bar.go", strings.ReplaceAll(kind, "'", "`"))

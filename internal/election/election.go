@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package election lets one of several replicas work at a time, by a Lease.
+// Package election uses a Lease to let only one of several replicas work at a time.
 //
-// It adds to client-go's leaderelection what the work needs around it. The Lease is given
-// back only after the work has ended. A leader steps down as soon as it reads another's
-// name in the Lease, and never gives back another's Lease. A standby watches the Lease, so
-// that it takes over at once when the Lease is given back, and on time when it expires.
+// It extends client-go's leaderelection. A leader releases the Lease only after its work has
+// ended. It steps down as soon as it reads another holder in the Lease, and never releases
+// another replica's Lease. A standby watches the Lease, so that it takes over at once when
+// the Lease is released, and on time when it expires.
 //
-// This file runs the elector; lock.go has its calls, and the watch of a standby.
+// This file runs the elector; lock.go has its calls and the standby's watch.
 package election
 
 import (
@@ -26,35 +26,35 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ErrLost says that the Lease was lost: it could not be renewed in time, or another
-// replica has it.
+// ErrLost means that the Lease was lost: it could not be renewed in time, or another
+// replica holds it.
 var ErrLost = errors.New("lost the Lease")
 
-// Config says which Lease to compete for, and how.
+// Config describes which Lease to compete for, and how.
 type Config struct {
-	// Client should serve the Lease alone, so that no other call delays a renewal.
+	// Client should be used only for the Lease, so that no other call delays a renewal.
 	Client coordinationv1.LeasesGetter
 	// Namespace and Name identify the Lease.
 	Namespace, Name string
-	// Identity differs from that of any other replica, and is new at each start.
+	// Identity differs from every other replica's, and is new at each start.
 	Identity string
-	// Recorder gets an event when this replica begins and stops to lead. It may be nil.
+	// Recorder records an Event when this replica starts and stops leading. It may be nil.
 	Recorder resourcelock.EventRecorder
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of
+	// LeaseDuration, RenewDeadline and RetryPeriod are as in
 	// leaderelection.LeaderElectionConfig.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 	// Watchdog, if not nil, reports a leader that neither renews its Lease nor stops.
 	Watchdog *leaderelection.HealthzAdaptor
 }
 
-// Run competes for the Lease until ctx is done, and calls lead, once, when it has it. The
-// context given to lead does not end with ctx. It ends if the Lease is lost; lead must
-// then drop its work, because another replica may begin.
+// Run competes for the Lease until ctx is done, and calls lead once, when it holds the Lease.
+// The context passed to lead does not end with ctx. It ends if the Lease is lost; lead must
+// then abandon its work, because another replica may begin.
 //
-// When ctx is done, or lead returns, Run gives the Lease back and returns the result of
-// lead. Until then, however long that takes, it renews the Lease. ErrLost says that the
-// Lease was lost: Run has waited for lead, but no longer than RenewDeadline. If lead is
-// still running, its result is dropped. Any other error means a wrong Config.
+// When ctx is done or lead returns, Run releases the Lease and returns the result of lead.
+// Until then, however long that takes, it renews the Lease. ErrLost means that the Lease was
+// lost: Run has waited for lead, but no longer than RenewDeadline. If lead is still running,
+// its result is dropped. Any other error means an invalid Config.
 func Run(ctx context.Context, config Config, lead func(leaseCtx context.Context) error) error {
 	leaseCtx, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -62,14 +62,14 @@ func Run(ctx context.Context, config Config, lead func(leaseCtx context.Context)
 	defer endStandby()
 	lock := config.newLock(klog.FromContext(ctx), func() { end(ErrLost) })
 	defer lock.expiry.Stop()
-	ended := make(chan error, 1) // buffered: Run may have stopped waiting
+	ended := make(chan error, 1) // buffered, because Run may have stopped waiting
 	elector, err := config.newElector(ctx, lock, func(context.Context) {
 		endStandby()
 		ended <- lead(leaseCtx)
 		end(nil)
 	})
 	if err != nil {
-		return fmt.Errorf("electing by Lease %s: %w", lock.Describe(), err)
+		return fmt.Errorf("competing for Lease %s: %w", lock.Describe(), err)
 	}
 	defer context.AfterFunc(ctx, func() { lock.unlessLeading(func() { end(nil) }) })()
 	var watching sync.WaitGroup
@@ -80,14 +80,14 @@ func Run(ctx context.Context, config Config, lead func(leaseCtx context.Context)
 	for !lock.leading && leaseCtx.Err() == nil {
 		attempt, endAttempt := context.WithCancel(leaseCtx)
 		lock.unlessLeading(func() { lock.endAttempt = endAttempt })
-		// The lock logs failures. The elector would log a stop as one, too.
+		// The lock logs failures. The elector would also log a stop as a failure.
 		elector.Run(klog.NewContext(attempt, klog.Logger{}))
 		endAttempt()
 	}
 	if !lock.leading {
 		return nil
 	}
-	end(ErrLost) // unless it has ended otherwise, the elector has given up
+	end(ErrLost) // if it has not ended for another reason, the elector has given up
 	var result error
 	select {
 	case result = <-ended:
@@ -115,13 +115,13 @@ func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, le
 			OnStoppedLeading: func() {},
 			OnNewLeader: func(identity string) {
 				if identity == "" {
-					return // given back, and free for a moment
+					return // released, and free for a moment
 				}
 				logger.Info("The Lease has a new holder", "lease", lock.Describe(), "holder", identity, "self", identity == c.Identity)
 			},
 		},
-		// The elector would give the Lease back while the work goes on, and even if
-		// another replica holds it by then.
+		// The elector would release the Lease while the work continues, and even if
+		// another replica already holds it.
 		ReleaseOnCancel: false,
 	})
 	if err == nil && c.Watchdog != nil {
@@ -130,11 +130,11 @@ func (c *Config) newElector(ctx context.Context, lock resourcelock.Interface, le
 	return elector, err
 }
 
-// ReleaseTimeout bounds how long Run takes to give the Lease back.
+// ReleaseTimeout bounds how long Run takes to release the Lease.
 const ReleaseTimeout = 5 * time.Second
 
-// release gives the Lease back if it is still ours, so that no other replica has to wait
-// until it expires.
+// release releases the Lease if this replica still holds it, so that no other replica has to
+// wait until it expires.
 func (c *Config) release(ctx context.Context, lock resourcelock.Interface) {
 	logger := klog.FromContext(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(ReleaseTimeout, c.RenewDeadline))
@@ -153,8 +153,8 @@ func (c *Config) release(ctx context.Context, lock resourcelock.Interface) {
 		})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		logger.Error(err, "Giving back the Lease failed: another replica has to wait until it expires", "lease", lock.Describe())
+		logger.Error(err, "Failed to release the Lease; another replica must wait until it expires", "lease", lock.Describe())
 		return
 	}
-	logger.Info("Gave back the Lease", "lease", lock.Describe())
+	logger.Info("Released the Lease", "lease", lock.Describe())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The calls that the elector makes, and the watch of a standby.
+// The calls that the elector makes, and the standby's watch.
 
 package election
 
@@ -17,20 +17,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// lock is the Lease as the elector sees it. It bounds and logs each call, and notices at
-// once that the Lease is lost.
+// lock gives the elector access to the Lease. It bounds and logs each call, and notices at
+// once if the Lease is lost.
 type lock struct {
 	resourcelock.Interface
 	config *Config
 	logger klog.Logger
-	// lost is called when the Lease, once ours, has another's name, or could not be
-	// renewed for RenewDeadline: expiry calls it then. The elector would go on trying.
+	// lost is called when the Lease, after this replica held it, has another holder or could
+	// not be renewed for RenewDeadline; expiry makes the latter call. The elector would keep
+	// trying.
 	lost   func()
 	expiry *time.Timer
 	// turn is full during a write and in unlessLeading, so that nothing ends an attempt
-	// that is acquiring the Lease. leading and endAttempt change with it full only.
+	// that is acquiring the Lease. leading and endAttempt change only while it is full.
 	turn       chan struct{}
-	leading    bool // the Lease has been ours
+	leading    bool // this replica has held the Lease
 	endAttempt context.CancelFunc
 }
 
@@ -44,7 +45,7 @@ func (c *Config) newLock(logger klog.Logger, lost func()) *lock {
 		config: c, logger: logger, lost: lost, expiry: time.AfterFunc(c.RenewDeadline, lost),
 		turn: make(chan struct{}, 1), endAttempt: func() {},
 	}
-	l.expiry.Stop() // until the Lease is ours
+	l.expiry.Stop() // until this replica holds the Lease
 	return l
 }
 
@@ -60,7 +61,7 @@ func (l *lock) Get(ctx context.Context) (record *resourcelock.LeaderElectionReco
 	return record, raw, err
 }
 
-// Create makes the Lease, which is then ours.
+// Create creates the Lease and thereby acquires it.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, "Creating", func(ctx context.Context) error { return l.Interface.Create(ctx, record) })
 }
@@ -85,9 +86,9 @@ func (l *lock) write(ctx context.Context, doing string, send func(context.Contex
 	return err
 }
 
-// call bounds a call, so that one that hangs leaves time for another before the Lease is
-// lost. It logs a failure, but not that it was canceled, and only at -v=2 that another
-// replica was quicker.
+// call bounds a call, so that a call that hangs leaves time for another before the Lease is
+// lost. It logs failures, but not cancellations, and only at -v=2 that another replica was
+// quicker.
 func (l *lock) call(ctx context.Context, doing string, send func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, l.config.RenewDeadline/2)
 	defer cancel()
@@ -102,12 +103,12 @@ func (l *lock) call(ctx context.Context, doing string, send func(context.Context
 	return err
 }
 
-// tryNow makes a standby read the Lease at once, as the elector does when it starts to
-// run. Between two tries it waits for one to 2.2 RetryPeriods.
+// tryNow makes a standby read the Lease at once, as the elector does when it starts running.
+// Between two attempts the elector waits 1 to 2.2 RetryPeriods.
 func (l *lock) tryNow() { l.unlessLeading(func() { l.endAttempt() }) }
 
-// unlessLeading calls f unless the Lease has been acquired. It waits for a write under
-// way, which may acquire it.
+// unlessLeading calls f unless the Lease has been acquired. It waits for a write in progress,
+// which may acquire the Lease.
 func (l *lock) unlessLeading(f func()) {
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
@@ -117,17 +118,17 @@ func (l *lock) unlessLeading(f func()) {
 }
 
 // watchLease calls tryNow when the Lease has changed, and when it has expired for lack of
-// changes. What it misses is found by the elector's next try. So is a deletion, because a
-// leader needs time to make the Lease again.
+// changes. The elector's next attempt finds what the watch misses. It also finds a deletion,
+// which the watch ignores to give a leader time to recreate the Lease.
 func (c *Config) watchLease(ctx context.Context, tryNow func()) {
-	// The Lease lasts from when the elector has read it, shortly after the event.
+	// The elector counts from when it has read the Lease, shortly after the event.
 	lasts := c.LeaseDuration + c.RetryPeriod/4
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		watcher, err := c.Client.Leases(c.Namespace).Watch(ctx, metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, c.Name).String(),
 		})
 		if err != nil {
-			klog.FromContext(ctx).V(2).Info("Watching the Lease failed: taking over may take some seconds longer",
+			klog.FromContext(ctx).V(2).Info("Watching the Lease failed; taking over may take a few seconds longer",
 				"lease", klog.KRef(c.Namespace, c.Name), "err", err)
 			return
 		}

@@ -5,7 +5,7 @@
 //
 // client-go's broadcaster queues a thousand Events, drops the rest, and writes them as
 // fast as it can. When thousands of objects are reconciled at once, it loses Events, and
-// those that it writes compete for the API server with the work that they report. This
+// the Events that it writes compete for the API server with the work that they report. This
 // package queues ten thousand Events, and defers them while there is such work, up to a
 // limit. client-go's correlator still aggregates repeated Events and limits their rate.
 package events
@@ -52,23 +52,23 @@ type Recorder struct {
 	correlator *record.EventCorrelator
 
 	mu sync.Mutex
-	// changed wakes a writer. recheck does so, too, while Events are deferred.
+	// changed wakes a writer. While Events are deferred, recheck also wakes one.
 	changed *sync.Cond
 	recheck *time.Timer
 	// waiting has the Events of each namespace, oldest first, and count is their number.
 	waiting map[string][]*corev1.Event
 	count   int
-	// writing has the objects about which an Event is being written, with their next ones.
-	// The same writer writes these: they may be a count of that, and shall be in order.
+	// writing maps the objects about which an Event is being written to their next Events. The
+	// same writer writes these in order, because they may only raise the count of the first.
 	writing map[object][]*corev1.Event
 	dropped int
 	urgent  func(namespace string) bool
-	// flushing means that no work is more urgent any longer, and that the writers stop
-	// when no Event is left.
+	// flushing means that no work is urgent any more, and that the writers stop when no
+	// Event is left.
 	flushing bool
 }
 
-// object is what Events are about, whatever its version.
+// object identifies the object of an Event, without its version.
 type object struct{ kind, namespace, name string }
 
 func objectOf(event *corev1.Event) object {
@@ -142,7 +142,7 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	message := fmt.Sprintf(format, args...)
 	about, err := reference.GetReference(r.scheme, object)
 	if err != nil {
-		r.logger.Error(err, "Could not make an Event about an object", "reason", reason, "message", message)
+		r.logger.Error(err, "Could not create an Event about an object", "reason", reason, "message", message)
 		return
 	}
 	now := metav1.Now()
@@ -171,8 +171,8 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	r.changed.Signal()
 }
 
-// next waits for an Event to write, and returns nil when ctx is done, or when none is left
-// while flushing. written is the one before, or nil.
+// next waits for an Event to write, and returns nil when ctx is done, or when no Event is left
+// while flushing. written is the writer's previous Event, or nil.
 func (r *Recorder) next(ctx context.Context, written *corev1.Event) *corev1.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +187,7 @@ func (r *Recorder) next(ctx context.Context, written *corev1.Event) *corev1.Even
 	}
 	for ctx.Err() == nil {
 		if event := r.take(); event != nil {
-			r.changed.Signal() // there may be one for another writer
+			r.changed.Signal() // another writer may find one, too
 			return event
 		}
 		if r.count == 0 && r.dropped > 0 {
@@ -205,7 +205,7 @@ func (r *Recorder) next(ctx context.Context, written *corev1.Event) *corev1.Even
 	return nil
 }
 
-// take takes an Event that nothing defers from those that wait, or returns nil.
+// take takes a waiting Event that is not deferred, or returns nil.
 func (r *Recorder) take() (next *corev1.Event) {
 	for namespace, events := range r.waiting {
 		for len(events) > 0 && next == nil && !r.isDeferred(events[0]) {
@@ -229,7 +229,7 @@ func (r *Recorder) take() (next *corev1.Event) {
 	return next
 }
 
-// isDeferred reports whether urgent work of its namespace defers an Event.
+// isDeferred reports whether urgent work in its namespace defers an Event.
 func (r *Recorder) isDeferred(event *corev1.Event) bool {
 	return r.urgent != nil && !r.flushing && time.Since(event.FirstTimestamp.Time) < maxDeferral &&
 		r.urgent(event.InvolvedObject.Namespace)
@@ -242,13 +242,13 @@ const (
 	retryAfter = 10 * time.Second
 )
 
-// write writes an Event. It gives up if there are too many of its kind, if the API server
+// write writes an Event. It gives up if there are too many similar Events, if the API server
 // refuses the Event, if the API server can't be reached for two minutes, or when ctx is
 // done.
 func (r *Recorder) write(ctx context.Context, event *corev1.Event) {
 	about := objectOf(event)
 	logger := klog.LoggerWithValues(r.logger, "about", klog.KRef(about.namespace, about.name), "reason", event.Reason)
-	// A repeated Event becomes a higher count of the first.
+	// A repeated Event only raises the count of the first.
 	result, err := r.correlator.EventCorrelate(event)
 	if err != nil {
 		logger.Error(err, "Could not correlate an Event with earlier ones")
@@ -266,7 +266,7 @@ func (r *Recorder) sendUntilWritten(ctx context.Context, logger klog.Logger, res
 		case err == nil:
 			return
 		case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-			logger.V(5).Info("The API server refused an Event", "err", err) // as it should
+			logger.V(5).Info("The API server refused an Event", "err", err) // as expected
 			return
 		case isRefusal(err):
 			logger.Error(err, "Lost an Event that the API server refused")

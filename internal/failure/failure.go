@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failure judges the errors of calls to the API server: whether the same call
-// would fail again, who refused it, whether it may have been carried out nevertheless,
-// and what to tell the user.
+// Package failure classifies the errors of calls to the API server: whether the same call
+// would fail again, who refused it, whether it may have been carried out anyway, and what to
+// tell the user.
 package failure
 
 import (
@@ -18,21 +18,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrCRDMismatch says that statuses can't be stored, because the installed
-// CustomResourceDefinition does not belong to this program.
-var ErrCRDMismatch = errors.New("the CustomResourceDefinition does not fit this program: " +
-	"install the one that belongs to it with 'kubectl apply -f artifacts/crd'")
+// ErrCRDMismatch means that statuses can't be stored, because the installed
+// CustomResourceDefinition does not match this program.
+var ErrCRDMismatch = errors.New("the CustomResourceDefinition does not match this program: " +
+	"install the matching one with 'kubectl apply -f artifacts/crd'")
 
-// ErrStale ends a sync that would have acted on a cache which has not seen the
-// controller's own last write. ErrBehind ends one whose live read contradicts the cache:
-// somebody else has written.
+// ErrStale ends a sync that would have acted on a cache without the controller's own last
+// write. ErrBehind ends a sync whose live read contradicts the cache: another client has
+// written.
 var (
 	ErrStale  = errors.New("the cache has not seen the controller's last write yet")
 	ErrBehind = errors.New("the cache does not show the newest state yet")
 )
 
-// IsLostRace reports whether a call was decided on a state that somebody has changed since.
-// The reason says so. The code alone does not: an admission webhook chooses that of its
+// IsLostRace reports whether the state that a call was based on has changed in the meantime.
+// Only the reason shows this, not the code: an admission webhook chooses the code of its
 // denial, such as 409 for a host name in use or 404 for a missing reference.
 func IsLostRace(err error) bool {
 	switch apierrors.ReasonForError(err) {
@@ -43,8 +43,7 @@ func IsLostRace(err error) bool {
 }
 
 // IsNotFound reports whether the API server itself says that an object of a resource, or its
-// subresource, does not exist. A webhook that answers with this reason tells of something
-// else.
+// subresource, does not exist. A webhook that responds with this reason means something else.
 func IsNotFound(err error, resource string) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || apierrors.ReasonForError(err) != metav1.StatusReasonNotFound {
@@ -56,7 +55,7 @@ func IsNotFound(err error, resource string) bool {
 
 // IsRefusal reports whether the API server would refuse the same request again: because it
 // is invalid or too large, because of permissions or a quota, or because a policy or a
-// webhook denies it, with whatever code of 4xx.
+// webhook denies it, with any 4xx code.
 func IsRefusal(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || IsLostRace(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -67,32 +66,32 @@ func IsRefusal(err error) bool {
 	case metav1.StatusReasonTooManyRequests, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout:
 		return false
 	case metav1.StatusReasonUnauthorized:
-		// Credentials that have expired, or the denial of a policy, which names the object.
+		// Either expired credentials or a policy's denial; only the latter names the object.
 		return status.Details != nil && !apierrors.IsUnexpectedServerError(err)
 	}
 	return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError
 }
 
-// Who refused a call.
+// The causes of refusals.
 const (
-	// Permission means that the controller's account may not make the call, or is unknown.
+	// Permission means that the controller's account may not make the call or is unknown.
 	Permission = "permission"
 	Quota      = "quota"
 	// Policy means a ValidatingAdmissionPolicy or a MutatingAdmissionPolicy.
 	Policy  = "policy"
 	Webhook = "webhook"
-	// Other includes an invalid object, and what this program does not recognize.
+	// Other includes invalid objects, and causes that this program does not recognize.
 	Other = "other"
 )
 
-// Causes are all results of CauseOf but "".
+// Causes are all results of CauseOf except "".
 var Causes = []string{Permission, Quota, Policy, Webhook, Other}
 
-// CauseOf returns who refused a call, or "" if the error is no refusal.
+// CauseOf returns the cause of a refused call, or "" if the error is not a refusal.
 //
-// RBAC, quotas and most admission plugins answer with the same code and reason, and
-// details that do not tell them apart. So it reads how the message begins. The API server
-// writes that part: what a webhook, a policy or a user can choose comes after it.
+// RBAC, quotas and most admission plugins respond with the same code and reason, and with
+// details that do not distinguish them. So CauseOf reads the beginning of the message. The
+// API server writes that part: text that a webhook, a policy or a user can choose follows it.
 func CauseOf(err error) string {
 	var answer apierrors.APIStatus
 	switch {
@@ -104,27 +103,27 @@ func CauseOf(err error) string {
 		}
 		return ""
 	case strings.HasPrefix(answer.Status().Message, "admission webhook "):
-		return Webhook // checked first, because a webhook may also set the details
+		return Webhook // first, because a webhook may also set the details
 	case answer.Status().Details != nil:
 		return causeIn(answer.Status().Message, answer.Status().Details)
 	}
 	return Other
 }
 
-// The explanations of the API server's authorizer and of its admission plugins
-// OwnerReferencesPermissionEnforcement and ResourceQuota, by how they begin.
+// How explanations begin that come from the API server's authorizer and its admission plugins
+// OwnerReferencesPermissionEnforcement and ResourceQuota.
 var explanations = []struct{ begins, cause string }{
 	{`User "`, Permission},
 	{"cannot set blockOwnerDeletion if ", Permission},
 	{"cannot set an ownerRef on a resource you can't delete", Permission},
 	{"exceeded quota", Quota},
-	{"failed quota", Quota}, // one that asks for requests or limits
+	{"failed quota", Quota}, // a quota that requires requests or limits
 	{"status unknown for quota", Quota},
 	{"insufficient quota", Quota},
 }
 
 func causeIn(message string, details *metav1.StatusDetails) string {
-	// Of the API server's own, only policies give a cause without a type.
+	// Apart from webhooks, only policies give a cause without a type.
 	if slices.ContainsFunc(details.Causes, func(cause metav1.StatusCause) bool { return cause.Type == "" }) {
 		return Policy
 	}
@@ -140,15 +139,15 @@ func causeIn(message string, details *metav1.StatusDetails) string {
 	return Other
 }
 
-// MayBeDone reports whether a write that failed may have been stored: its answer was
-// lost, or reports an error inside the API server.
+// MayBeDone reports whether a failed write may have been stored: the response was lost, or
+// reports an error inside the API server.
 func MayBeDone(err error) bool {
 	var answer apierrors.APIStatus
 	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
 }
 
-// Describe quotes the API server's answer. It does not quote other errors: they name
-// ports and addresses that differ each time, and a status would, too.
+// Describe quotes the API server's response. It does not quote other errors: they name ports
+// and addresses that differ each time, and so would a status that quotes them.
 func Describe(err error) string {
 	var answer apierrors.APIStatus
 	switch {

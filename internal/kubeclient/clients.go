@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeclient makes the controller's clients of the API server, one for each
+// Package kubeclient creates the controller's clients of the API server, one for each
 // purpose, and waits at start until the informers can list and watch: until the
 // CustomResourceDefinition is installed and the permissions are granted.
 //
 // Three transports do what client-go leaves to its callers: one detects that etcd was
-// restored from a backup, one bounds the memory for a first list, and one passes a
+// restored from a backup, one bounds the memory for an initial list, and one passes
 // Retry-After on to the work queue.
 package kubeclient
 
@@ -31,9 +31,9 @@ import (
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
-// Clients holds a client for each purpose. Informers, reconciling, Events, the election
-// and the metrics each have their own connections and limits, so that none waits for
-// another. Above all, renewing the Lease waits for nothing else.
+// Clients holds a client for each purpose. Informers, syncs, Events, the election and the
+// metrics each have their own connections and limits, so that none waits for another. Above
+// all, renewing the Lease waits for nothing else.
 type Clients struct {
 	// KubeInformers and FooInformers fill the caches.
 	KubeInformers kubernetes.Interface
@@ -52,8 +52,8 @@ type Clients struct {
 	requestTimeout time.Duration
 }
 
-// New makes Clients from one configuration, for this number of workers. Calls of Events
-// and Reviews time out after requestTimeout; a sync sets the deadlines of its own calls.
+// New creates Clients from one configuration, for a number of workers. Calls of Events and
+// Reviews time out after requestTimeout; a sync sets the deadlines of its calls itself.
 func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clients, error) {
 	c := Clients{host: config.Host, requestTimeout: requestTimeout}
 	var errs [7]error
@@ -66,13 +66,13 @@ func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clien
 	c.Election, errs[5] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
 	c.Reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", requestTimeout))
 	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("making clients for %s: %w", config.Host, err)
+		return nil, fmt.Errorf("creating clients for %s: %w", config.Host, err)
 	}
 	return &c, nil
 }
 
 // withProtobuf selects protobuf for built-in types, which takes half the bytes and CPU of
-// JSON. Custom resources are only served as JSON.
+// JSON. Custom resources are served only as JSON.
 func withProtobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeProtobuf
@@ -80,7 +80,7 @@ func withProtobuf(config *rest.Config) *rest.Config {
 	return config
 }
 
-// forInformers makes watches survive a restore of etcd from a backup, and first lists
+// forInformers makes watches survive a restore of etcd from a backup, and initial lists
 // take little memory. It turns compression off, as kube-controller-manager does, because
 // within a cluster compressing a list takes longer than sending it.
 func forInformers(config *rest.Config) *rest.Config {
@@ -97,13 +97,13 @@ const keptConnections = 25
 
 // forCalls selects HTTP/1.1 for a small number of workers, so that each has its own
 // connection. A call is then one write and one read, while HTTP/2 sends headers and body
-// separately and through another goroutine, which costs 14 % of the controller's CPU.
-// Only watches need HTTP/2, whose pings detect a dead connection; a call has its deadline
-// for that. If there are more workers than client-go keeps connections, they would keep
-// opening new ones, so they share one HTTP/2 connection, which is client-go's default.
+// separately and through another goroutine, which costs 14% of the controller's CPU.
+// Only watches need HTTP/2, whose pings detect a dead connection; calls have deadlines
+// for that. More workers than client-go keeps connections would keep opening new ones, so
+// they share one HTTP/2 connection, which is client-go's default.
 //
-// If the API server answers with Retry-After, the call fails, and the key waits instead
-// of the worker.
+// If the API server responds with Retry-After, the call fails, so that the key waits and not
+// the worker.
 func forCalls(config *rest.Config, workers int) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(handOverRetryAfter)
@@ -114,11 +114,11 @@ func forCalls(config *rest.Config, workers int) *rest.Config {
 }
 
 // apart returns a configuration for a client with its own connection. Its calls have a
-// timeout if that is not 0. The user agent names the purpose.
+// timeout unless that is 0. The user agent names the purpose.
 func apart(config *rest.Config, purpose string, timeout time.Duration) *rest.Config {
 	config = rest.AddUserAgent(withProtobuf(config), purpose)
 	config.Timeout = timeout
-	// client-go shares connections between equal configurations. A dialer makes this one
+	// client-go shares connections between equal configurations. The dialer makes this one
 	// different from all others.
 	config.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	return config
@@ -152,7 +152,7 @@ func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, e
 	}
 	response.Header.Del(retryAfter)
 	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType == runtime.ContentTypeProtobuf {
-		return response, nil // a Status of the API server, which has the seconds as well
+		return response, nil // the API server's Status also has the seconds
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, statusLimit))
 	response.Body.Close()
@@ -169,7 +169,7 @@ func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, e
 }
 
 // statusOf returns the Status in a response's body, with the seconds added. Priority and
-// Fairness and proxies answer with plain text: it makes a Status of that.
+// Fairness and proxies respond with plain text, which it turns into a Status.
 func statusOf(request *http.Request, code int, body []byte, seconds int32) *metav1.Status {
 	var status metav1.Status
 	if json.Unmarshal(body, &status) != nil || status.Kind != "Status" {

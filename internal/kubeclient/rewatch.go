@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Two transports: for watches that survive a restore of etcd from a backup, and for a
-// first list that takes little memory.
+// Two transports: one makes watches survive a restore of etcd from a backup, the other makes
+// initial lists take little memory.
 
 package kubeclient
 
@@ -26,23 +26,22 @@ const (
 	// askTimeout bounds the list that guardWatches sends. The API server itself waits 3 s
 	// for a resourceVersion that it does not know yet.
 	askTimeout = 10 * time.Second
-	// statusLimit is more than the size of any Status, in bytes.
+	// statusLimit, in bytes, is larger than any Status.
 	statusLimit = 1 << 16
 )
 
 // guardWatches makes an informer relist when etcd was restored from a backup.
 //
 // A resumed watch starts at the resourceVersion of the last event. After a restore, etcd
-// may be at an earlier version. The API server opens the watch nevertheless, and skips
-// all events up to that version: until as many changes as were lost have been made again,
-// the informer sees none, and it never learns what was lost
-// (kubernetes/kubernetes#107457). To a list with that version the API server answers that
-// it is too large. So before resuming a watch, this transport sends a list of one object.
-// If the version is too large, it returns that answer to the watch, and client-go's
-// reflector relists.
+// may be at an earlier version. The API server opens the watch anyway, and skips all events
+// up to that version: the informer sees no change until there have been as many new changes
+// as were lost, and it never learns what was lost (kubernetes/kubernetes#107457). A list with
+// that version fails, because the version is too large. So before resuming a watch, this
+// transport sends a list of one object. If the version is too large, it returns that
+// response for the watch, and client-go's reflector relists.
 //
 // An informer resumes its watch every 5 to 10 minutes and after each failure. Each time
-// this costs one small list, which the API server answers from memory.
+// this costs one small list, which the API server serves from memory.
 //
 // It is a transport.WrapperFunc, for rest.Config.Wrap.
 func guardWatches(next http.RoundTripper) http.RoundTripper { return watchGuard{next} }
@@ -71,8 +70,8 @@ func resumesWatch(query url.Values) bool {
 	return version != "" && version != "0" && query.Get("sendInitialEvents") != "true"
 }
 
-// ask sends the list and returns the API server's response if that says that the version
-// is too large. Otherwise it returns nil: the watch itself reports any other error.
+// ask sends the list and returns the API server's response if it says that the version is
+// too large. Otherwise it returns nil: the watch itself reports any other error.
 func (g watchGuard) ask(watch *http.Request, query url.Values) *http.Response {
 	ctx, cancel := context.WithTimeout(watch.Context(), askTimeout)
 	defer cancel()
@@ -93,7 +92,7 @@ func (g watchGuard) ask(watch *http.Request, query url.Values) *http.Response {
 	if err != nil || !isTooLarge(answer.StatusCode, body) {
 		return nil
 	}
-	// With Retry-After the client would retry the watch ten times before it relists.
+	// With Retry-After, the client would retry the watch ten times before it relists.
 	answer.Header.Del(retryAfter)
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer
@@ -107,17 +106,17 @@ func isTooLarge(code int, body []byte) bool {
 	return apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// keepStreaming makes an informer repeat the stream of all objects (WatchList) if that
-// fails, instead of listing them.
+// keepStreaming makes an informer repeat the stream of all objects (WatchList) if the stream
+// fails, instead of listing the objects.
 //
 // An informer trims the objects of a stream one by one, but those of a list only when it
 // has all of them, so that 1,000 Foos of 254 KiB take 600 MB. client-go's reflector falls
-// back to such a list after any failure of the stream but 429 and a refused connection,
-// for example when a load balancer answers 503, just when the control plane restarts and
-// both replicas list again. This transport lets the list pass only if the API server has
-// refused the stream itself (4xx), as one without the feature does, or if the reflector
+// back to such a list after any failure of the stream except 429 and a refused connection,
+// for example when a load balancer responds with 503, just when the control plane restarts
+// and both replicas list again. This transport lets the list pass only if the API server
+// has refused the stream itself (4xx), as it does without the feature, or if the reflector
 // does not use streams. Otherwise the list fails, and after its back-off the reflector
-// begins with the stream again.
+// tries the stream again.
 //
 // It is a transport.WrapperFunc, for rest.Config.Wrap.
 func keepStreaming(next http.RoundTripper) http.RoundTripper {
@@ -127,7 +126,7 @@ func keepStreaming(next http.RoundTripper) http.RoundTripper {
 type streamKeeper struct {
 	next http.RoundTripper
 	mu   sync.Mutex
-	// answers maps the path of a resource to the answer to its latest stream, unless that
+	// answers maps the path of a resource to the response to its latest stream, unless that
 	// was a refusal.
 	answers map[string]string
 }
@@ -144,29 +143,29 @@ func (k *streamKeeper) RoundTrip(request *http.Request) (*http.Response, error) 
 	answer := k.answers[request.URL.Path]
 	k.mu.Unlock()
 	if answer != "" && isFallback(query) {
-		return nil, fmt.Errorf("not listing all objects at once, but repeating their stream, which ended early (%s)", answer)
+		return nil, fmt.Errorf("not listing all objects at once; retrying their stream instead, which ended early (%s)", answer)
 	}
 	return k.next.RoundTrip(request)
 }
 
-// isFallback reports whether a reflector may send a request of a whole resource because
-// the stream failed: it is a list, and not one of guardWatches.
+// isFallback reports whether a request for a whole resource may be the reflector's fallback
+// after a failed stream: it is a list, and not from guardWatches.
 func isFallback(query url.Values) bool {
 	return !query.Has("watch") && !query.Has("resourceVersionMatch")
 }
 
-// record remembers the answer to a stream. It leaves out the text of errors: with that of
-// some, client-go would repeat the list ten times.
+// record remembers the response to a stream. It leaves out the text of errors, because some
+// texts would make client-go repeat the list ten times.
 func (k *streamKeeper) record(request *http.Request, response *http.Response, err error) {
 	answer := "no answer"
 	if err == nil {
 		answer = response.Status
 		switch {
 		case response.StatusCode == http.StatusBadRequest, response.StatusCode == http.StatusUnprocessableEntity:
-			klog.FromContext(request.Context()).Info("The API server does not stream all objects: listing them takes the memory of all at once", "path", request.URL.Path)
+			klog.FromContext(request.Context()).Info("The API server does not stream lists: listing holds all objects in memory at once", "path", request.URL.Path)
 			answer = ""
 		case response.StatusCode >= 400 && response.StatusCode < 500:
-			answer = "" // the list gets the same answer, and the reflector logs it
+			answer = "" // the list gets the same response, and the reflector logs it
 		}
 	}
 	k.mu.Lock()

@@ -23,10 +23,10 @@ import (
 // resources in a namespace, or in all namespaces, or when ctx is done. If a
 // CustomResourceDefinition or a permission is missing, it logs that once and waits, so
 // that the parts of an installation can be applied in any order. Without it, informers
-// would report that again and again, and a program that only lacks a permission to watch
-// would seem to work. It also waits while the server answers that clients should retry
-// later. If the server can't be reached or refuses the credentials, it returns an error
-// that says what to do.
+// would report the problem repeatedly, and a program that lacks only the permission to watch
+// would seem to work. It also waits while the server tells clients to retry later. If the
+// server can't be reached or refuses the credentials, it returns an error that says what to
+// do.
 func (c *Clients) WaitUntilReadable(ctx context.Context, namespace string, resources ...schema.GroupVersionResource) error {
 	logged := sets.New[string]()
 	for {
@@ -59,21 +59,21 @@ func (c *Clients) WaitUntilReadable(ctx context.Context, namespace string, resou
 }
 
 // obstacles yields the verbs, list and watch, that an informer of a resource can't use now,
-// and why.
+// with the errors.
 func (c *Clients) obstacles(ctx context.Context, namespace string, resource schema.GroupVersionResource) iter.Seq2[string, error] {
 	return func(yield func(verb string, err error) bool) {
 		err := c.probe(ctx, namespace, resource, "list")
 		if err != nil && (!yield("list", err) || !apierrors.IsForbidden(err)) {
-			return // a watch would meet the same
+			return // a watch would fail in the same way
 		}
-		// Any other failure of a watch is left to the informers, which try again.
+		// The informers handle any other failure of a watch: they retry.
 		if err := c.probe(ctx, namespace, resource, "watch"); apierrors.IsForbidden(err) || isBusy(err) {
 			yield("watch", err)
 		}
 	}
 }
 
-// probe makes a request with the permission that an informer needs. A list returns one
+// probe makes a request that requires the same permission as an informer. A list returns one
 // object. A watch starts from a version that no API server still knows, so it ends at
 // once.
 func (c *Clients) probe(ctx context.Context, namespace string, resource schema.GroupVersionResource, verb string) error {
@@ -96,26 +96,25 @@ func (c *Clients) probe(ctx context.Context, namespace string, resource schema.G
 }
 
 const (
-	// shortestPollPeriod is the time between two attempts if the API server names none.
+	// shortestPollPeriod is the time between two attempts if the API server suggests none.
 	shortestPollPeriod = 2 * time.Second
-	// longestPollPeriod bounds the time that the API server may ask for.
+	// longestPollPeriod bounds the time that the API server may suggest.
 	longestPollPeriod = time.Minute
 )
 
-// pollPeriod returns the time to wait after an error: what the API server asks for,
-// within bounds.
+// pollPeriod returns the time to wait after an error: the API server's suggestion, within
+// bounds.
 func pollPeriod(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return min(max(time.Duration(seconds)*time.Second, shortestPollPeriod), longestPollPeriod)
 }
 
-// isWorthWaiting reports whether somebody may do something about an error while the
-// program runs.
+// isWorthWaiting reports whether someone may resolve an error while the program runs.
 func isWorthWaiting(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || isBusy(err)
 }
 
-// isBusy reports whether the API server, or a proxy in front of it, asks clients to retry
+// isBusy reports whether the API server, or a proxy in front of it, tells clients to retry
 // later.
 func isBusy(err error) bool {
 	_, later := apierrors.SuggestsClientDelay(err)
@@ -145,7 +144,7 @@ func remedy(verb string, of schema.GroupVersionResource, namespace string, cause
 // used, and what to check.
 func explainUnreachable(err error, host string) error {
 	if apierrors.IsUnauthorized(err) {
-		return fmt.Errorf("the API server at %s does not accept the credentials: renew those in the kubeconfig: %w", host, err)
+		return fmt.Errorf("the API server at %s does not accept the credentials: renew them in the kubeconfig: %w", host, err)
 	}
-	return fmt.Errorf("the API server at %s can't be reached: check that it runs and that -kubeconfig or -master names it: %w", host, err)
+	return fmt.Errorf("the API server at %s can't be reached: check that it is running and that -kubeconfig or -master names it: %w", host, err)
 }

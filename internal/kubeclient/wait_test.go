@@ -152,8 +152,8 @@ func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
 		answer error
 		want   string
 	}{
-		"unreachable":     {errors.New("dial tcp: connection refused"), "check that it runs"},
-		"out of order":    {apierrors.NewInternalError(errors.New("etcd")), "check that it runs"},
+		"unreachable":     {errors.New("dial tcp: connection refused"), "check that it is running"},
+		"out of order":    {apierrors.NewInternalError(errors.New("etcd")), "check that it is running"},
 		"bad credentials": {apierrors.NewUnauthorized("no"), "does not accept the credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {

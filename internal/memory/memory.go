@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory holds what a controller remembers of an owner, such as a Foo, from one sync
-// to the next.
+// Package memory holds what a controller remembers about an owner, such as a Foo, from one
+// sync to the next.
 package memory
 
 import (
@@ -15,17 +15,17 @@ import (
 	"example.com/sample-controller/internal/plan"
 )
 
-// Owner is what is remembered of an owner. Nothing of it survives a restart.
+// Owner is the memory of an owner. Nothing in it survives a restart.
 //
-//	field       what it remembers                       so that                                     until
-//	Written     the newest write of the status          no sync acts on a cache that has not it     the cache has it
-//	Stale       a version that is not the newest        a sync first reads the owner live           the cache has another
-//	Progress    since when a status waits               it does not wait for ever                   it is written
-//	Pruned      a status that could not be stored       it is not sent at each sync                 one can be
-//	Transition  the last change of the condition Ready  it has one Event, whatever answer is lost   the cache shows it
-//	children    for each kind of children: see Child
+//	field       what it remembers                       so that                             until
+//	Written     the newest write of the status          no sync acts on a cache without it  the cache has it
+//	Stale       a version that is not the newest        a sync first reads the owner live   the cache has another
+//	Progress    since when a status has waited          it does not wait forever            it is written
+//	Pruned      a status that could not be stored       it is not sent in each sync         a status is stored
+//	Transition  the last change of the condition Ready  it has exactly one Event            the cache shows it
+//	children    one Child for each kind of children
 //
-// A worker has its key for itself, so that only the Map needs a lock.
+// Only one worker at a time has a key, so only the Map needs a lock.
 type Owner struct {
 	uid types.UID
 
@@ -37,13 +37,13 @@ type Owner struct {
 	children   []*Child
 }
 
-// Child is what is remembered of an owner's child of one kind.
+// Child is the memory of an owner's child of one kind.
 //
-//	field      what it remembers                        so that                                    until
-//	Written    the newest write to it                   no sync acts on a cache that has not it    the cache has it
-//	Confirmed  the child as it was for the newest spec  the owner gets ready by no older one       the status says ready
-//	Mutation   how an update was stored otherwise       the same is not sent again                 owner or child is changed
-//	Repairs    how often in a row it was changed back   the opponent does not set the pace         a repair lasts
+//	field      what it remembers                       so that                                 until
+//	Written    the newest write to it                  no sync acts on a cache without it      the cache has it
+//	Confirmed  its version for the newest spec         no older version makes the owner ready  the status says ready
+//	Mutation   how admission changed an update         the same update is not sent again       the owner or child changes
+//	Repairs    how often in a row it was changed back  the opponent does not set the pace      a repair lasts
 type Child struct {
 	kind string
 
@@ -53,7 +53,7 @@ type Child struct {
 	Repairs   Repairs
 }
 
-// Child returns what is remembered of the child of a kind.
+// Child returns the memory of the child of a kind.
 func (o *Owner) Child(kind string) *Child {
 	for _, child := range o.children {
 		if child.kind == kind {
@@ -65,19 +65,19 @@ func (o *Owner) Child(kind string) *Child {
 	return child
 }
 
-// isEmpty reports whether nothing is remembered. It drops what is empty.
+// isEmpty reports whether nothing is remembered. It drops empty children.
 func (o *Owner) isEmpty() bool {
 	o.children = slices.DeleteFunc(o.children, func(child *Child) bool { return *child == Child{kind: child.kind} })
 	return len(o.children) == 0 && o.Written == Written{} && o.Stale == "" && o.Progress.IsZero() && o.Pruned == nil && o.Transition.IsZero()
 }
 
-// Map holds what is remembered of owners by their keys. It is safe for concurrent use.
+// Map maps keys to the memory of owners. It is safe for concurrent use.
 type Map struct {
 	mu    sync.Mutex
 	byKey map[cache.ObjectName]*Owner
 }
 
-// Of returns what is remembered of an owner: nothing of an earlier one of its name.
+// Of returns the memory of an owner. It ignores that of an earlier owner with the same name.
 func (m *Map) Of(owner metav1.Object) *Owner {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Map) Of(owner metav1.Object) *Owner {
 	return &Owner{uid: owner.GetUID()}
 }
 
-// Keep stores what is remembered of an owner after a sync. At rest that is nothing.
+// Keep stores the memory of an owner after a sync. At rest there is none.
 func (m *Map) Keep(key cache.ObjectName, known *Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +101,7 @@ func (m *Map) Keep(key cache.ObjectName, known *Owner) {
 	m.byKey[key] = known
 }
 
-// Forget forgets an owner that is gone.
+// Forget forgets a deleted owner.
 func (m *Map) Forget(key cache.ObjectName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What others undo or change each time: repairs, statuses, and what admission changes.
+// Writes that others undo or change each time: repairs, statuses, and updates that admission
+// changes.
 
 package memory
 
@@ -19,22 +20,23 @@ import (
 )
 
 const (
-	// freeRepairs is how many repairs in a row are made at once. One more is a fight.
+	// freeRepairs is how many repairs in a row are made without a pause. One more is a fight.
 	freeRepairs = 3
-	// firstPause is the time between that and the next repair. It doubles each time, up to
-	// lastPause.
+	// firstPause is the time between the last of these and the next repair. It doubles each
+	// time, up to lastPause.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
-	// quiet is how long a repair has to last to end the series, at least: it is longer than
-	// the pause of an opponent who is damped, too.
+	// quiet is the minimum time that a repair has to last to end the series. It is longer than
+	// the pauses of an opponent that also backs off.
 	quiet = time.Minute
 )
 
-// series counts writes in a row, each of which somebody has undone. An opponent, such as a second
-// installation with another image, would otherwise set the pace: a write for each of its own.
+// series counts writes in a row, each of which another client has undone. An opponent, such as a
+// second installation with another image, would otherwise set the pace: a write for each of its
+// writes.
 type series struct {
 	count int
-	// last is when the last write was made.
+	// last is the time of the last write.
 	last time.Time
 }
 
@@ -53,24 +55,25 @@ func (s *series) pause() time.Duration {
 // wait returns how long the next write has to wait.
 func (s *series) wait(now time.Time) time.Duration { return max(0, s.last.Add(s.pause()).Sub(now)) }
 
-// left returns how long the last write still has to last to end the series.
+// left returns how much longer the last write has to last to end the series.
 func (s *series) left(now time.Time) time.Duration {
 	return s.last.Add(max(quiet, 2*s.pause())).Sub(now)
 }
 
 // Repairs is a series of repairs of one child, for one spec of its owner, each of which
-// somebody has changed back.
+// another client has changed back.
 type Repairs struct {
 	series
 
 	child      types.UID
 	generation int64
-	// undone is whether the last repair was seen to be undone.
+	// undone is true if the last repair is known to have been undone.
 	undone    bool
 	by, drift string
 }
 
-// goesOn reports whether there is a series about a child. One that has lasted is forgotten.
+// goesOn reports whether there is a series for a child. It forgets a series whose last repair
+// has lasted.
 func (r *Repairs) goesOn(owner, child metav1.Object, now time.Time) bool {
 	if r.child != child.GetUID() || r.generation != owner.GetGeneration() {
 		return false
@@ -81,7 +84,7 @@ func (r *Repairs) goesOn(owner, child metav1.Object, now time.Time) bool {
 	return r.count > 0
 }
 
-// Observe records a repair: who had made it necessary, and in what.
+// Observe records a repair: who made it necessary, and the drift.
 func (r *Repairs) Observe(owner, child metav1.Object, by, drift string, now time.Time) {
 	if r.child != child.GetUID() || r.generation != owner.GetGeneration() {
 		*r = Repairs{child: child.GetUID(), generation: owner.GetGeneration()}
@@ -89,7 +92,7 @@ func (r *Repairs) Observe(owner, child metav1.Object, by, drift string, now time
 	r.count, r.last, r.undone, r.by, r.drift = r.count+1, now, false, by, drift
 }
 
-// Wait returns how long the next repair of a child that has drifted has to wait.
+// Wait returns how long the next repair of a drifted child has to wait.
 func (r *Repairs) Wait(owner, child metav1.Object, now time.Time) time.Duration {
 	if !r.goesOn(owner, child, now) {
 		return 0
@@ -98,11 +101,11 @@ func (r *Repairs) Wait(owner, child metav1.Object, now time.Time) time.Duration 
 	return r.wait(now)
 }
 
-// Fight reports whether somebody changes a child back after each repair, and if so, who,
-// what, and how long the last repair still has to last to end the fight. told is whether the
-// owner's status says so already: the opponent may be another controller of the same owners,
-// and two that do not agree would replace each other's status as fast as the API server
-// answers.
+// Fight reports whether another client changes a child back after each repair, and if so, who,
+// what, and how much longer the last repair has to last to end the fight. told is true if the
+// owner's status already says so: the opponent may be another controller of the same owners,
+// and two that disagree would replace each other's status as fast as the API server
+// responds.
 func (r *Repairs) Fight(owner, child metav1.Object, told bool, now time.Time) (by, drift string, left time.Duration, fights bool) {
 	if !r.goesOn(owner, child, now) {
 		return "", "", 0, false
@@ -111,13 +114,13 @@ func (r *Repairs) Fight(owner, child metav1.Object, told bool, now time.Time) (b
 	return r.by, r.drift, r.left(now), fights
 }
 
-// mostReplaced bounds of how many owners the last status is known. Of more, those that were
-// written last are.
+// mostReplaced bounds the number of owners whose last status is remembered. Beyond that,
+// Replaced forgets some of them.
 const mostReplaced = 4096
 
-// Replaced remembers which status was last written for owners, and how often in a row. A
-// status that has to be written again was replaced by somebody: a second installation, a
-// script, a restore. The pauses are those of repairs. It is safe for concurrent use.
+// Replaced remembers the status that was last written for each owner, and how often in a row. A
+// status that has to be written again was replaced by another client: a second installation,
+// a script, a restore. The pauses are the same as for repairs. It is safe for concurrent use.
 type Replaced struct {
 	Clock clock.PassiveClock
 
@@ -125,8 +128,8 @@ type Replaced struct {
 	byKey map[cache.ObjectName]sameStatuses
 }
 
-// sameStatuses is a series of writes of the same status. The last one has no time while the next
-// need not wait.
+// sameStatuses is a series of writes of the same status. last is zero while the next write need
+// not wait.
 type sameStatuses struct {
 	series
 
@@ -134,7 +137,7 @@ type sameStatuses struct {
 	status uint64 // its hash
 }
 
-// Wait returns how long a status has to wait, because somebody replaces it each time.
+// Wait returns how long a status has to wait because another client replaces it each time.
 func (r *Replaced) Wait(after plan.Owner) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +168,7 @@ func (r *Replaced) Observe(after plan.Owner) {
 	}
 	if len(r.byKey) >= mostReplaced {
 		for other := range r.byKey {
-			delete(r.byKey, other) // any: a series that goes on is soon back
+			delete(r.byKey, other) // any: a series that continues soon returns
 			break
 		}
 	}
@@ -179,7 +182,7 @@ func (r *Replaced) Forget(key cache.ObjectName) {
 	delete(r.byKey, key)
 }
 
-// hashOf identifies a status, without the times of its conditions.
+// hashOf returns a hash of a status without the times of its conditions.
 func hashOf(owner plan.Owner) uint64 {
 	text, err := json.Marshal(withoutTimes(owner).GetStatus())
 	if err != nil {
@@ -191,22 +194,22 @@ func hashOf(owner plan.Owner) uint64 {
 }
 
 // Mutation is the state of an owner and its child in which an update is useless, because the
-// API server stored the last one otherwise than it was sent, as an admission webhook can make
-// it do: one that puts a mirror's name before each image, for example. Sending the same again
-// would have the same result, at each resync and for ever.
+// API server did not store the last one as sent. An admission webhook can cause this, for
+// example one that prefixes each image with a mirror's name. Sending the same again would
+// have the same result, at each resync and forever.
 //
-// It is valid until somebody changes what the owner or the child asks for.
+// It is valid until the owner's or the child's desired state changes.
 type Mutation struct {
 	child           types.UID
 	ownerGeneration int64
 	childVersion    string
-	// differs says in what the child differs from what the owner asks for. After a
-	// restore of etcd a generation can occur twice, with another spec.
+	// differs describes how the child differs from its desired state. After a restore of
+	// etcd, a generation can occur twice, with another spec.
 	differs string
 }
 
-// MutationOf returns how a child that was stored differs from what its owner asks for: the
-// zero Mutation if it does not.
+// MutationOf returns the Mutation of a stored child that differs from its desired state, or
+// the zero Mutation if it does not differ.
 func MutationOf(owner, child metav1.Object, differs string) Mutation {
 	if differs == "" {
 		return Mutation{}
@@ -214,7 +217,7 @@ func MutationOf(owner, child metav1.Object, differs string) Mutation {
 	return Mutation{child.GetUID(), owner.GetGeneration(), plan.VersionOf(child), differs}
 }
 
-// WouldRecur reports whether an update of a child would be changed in the same way again.
+// WouldRecur reports whether an update of a child would again be changed in the same way.
 func (m Mutation) WouldRecur(owner, child metav1.Object, differs string) bool {
 	return differs != "" && m == MutationOf(owner, child, differs)
 }

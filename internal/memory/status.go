@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the API server has been told about owners: statuses that may wait or that it can't store, and
-// transitions that have no Event yet.
+// The statuses of owners: those that may wait, those that the API server can't store, and
+// transitions without an Event.
 
 package memory
 
@@ -22,31 +22,31 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// ThrottleInterval is how long a status may wait that differs only in the number of a
-// rollout's Pods. A child's status changes with each Pod; writing each time would
-// be most of what a new Foo costs the API server.
+// ThrottleInterval is how long a status may wait if it differs only in the number of a
+// rollout's Pods. A child's status changes with each Pod; writing each time would account for
+// most of a new Foo's load on the API server.
 const ThrottleInterval = 5 * time.Second
 
-// MessageInterval is how long a status of a stalled Foo may wait that differs only in its
-// words. Many Foos may wait for one name, and each change of who has it would be a write for
-// each. Two controllers that fight about a child each say what the other changes.
+// MessageInterval is how long a stalled Foo's status may wait if it differs only in its
+// messages. Many Foos may wait for one name, and each change of its owner would cause a write
+// for each Foo. Two controllers that fight over a child each report the other's changes.
 const MessageInterval = 30 * time.Second
 
-// Progress delays statuses that report nothing but the progress of a rollout. What somebody may
-// be waiting for is written at once.
+// Progress delays statuses that report nothing but the progress of a rollout. A status that a
+// user may be waiting for is written at once.
 type Progress struct {
-	// since is when the oldest progress was seen that is not written yet.
+	// since is when the oldest progress that is not written yet was observed.
 	since time.Time
 }
 
-// Reset records that no status waits any more.
+// Reset records that no status is waiting.
 func (p *Progress) Reset() { *p = Progress{} }
 
-// IsZero reports whether no status waits.
+// IsZero reports whether no status is waiting.
 func (p *Progress) IsZero() bool { return p.since.IsZero() }
 
-// Wait returns how long an owner's new status has to wait; 0 means that it is to be written
-// now. After a sync that was not complete, only the number of Pods may wait.
+// Wait returns how long an owner's new status has to wait; 0 means that it must be written
+// now. After an incomplete sync, only the number of Pods may wait.
 func (p *Progress) Wait(before, after plan.Owner, complete bool, now time.Time) time.Duration {
 	interval := intervalOf(before, after, complete)
 	if interval > 0 && p.since.IsZero() {
@@ -60,13 +60,13 @@ func (p *Progress) Wait(before, after plan.Owner, complete bool, now time.Time) 
 	return left
 }
 
-// MayWait reports whether a status may be written later than a sync calculates it.
+// MayWait reports whether a status may be written some time after a sync calculates it.
 func MayWait(before, after plan.Owner, complete bool) bool {
 	return intervalOf(before, after, complete) > 0
 }
 
-// intervalOf returns how long a status may wait. The numbers of Pods change as when those of a
-// refused child come and go, or with the progress of a rollout, of which conditions tell, too.
+// intervalOf returns how long a status may wait. The number of Pods also changes when those of
+// a refused child come and go. The progress of a rollout may change conditions, too.
 func intervalOf(before, after plan.Owner, complete bool) time.Duration {
 	if sameStatus(before, after) {
 		return 0
@@ -81,7 +81,7 @@ func intervalOf(before, after plan.Owner, complete bool) time.Duration {
 	return 0
 }
 
-// differInWords reports whether statuses differ in nothing but words. It changes them.
+// differInWords reports whether statuses differ only in messages. It modifies both.
 func differInWords(before, after plan.Owner) bool {
 	for _, conditions := range [][]metav1.Condition{*before.GetConditions(), *after.GetConditions()} {
 		for i := range conditions {
@@ -91,8 +91,8 @@ func differInWords(before, after plan.Owner) bool {
 	return sameStatus(before, after)
 }
 
-// isProgress reports whether statuses differ in nothing but conditions that tell the progress of
-// the same rollout: Ready, and those of single children.
+// isProgress reports whether statuses differ only in conditions that report the progress of the
+// same rollout: Ready, and the conditions for single children.
 func isProgress(before, after plan.Owner) bool {
 	before = plan.CopyOf(before)
 	for _, is := range *after.GetConditions() {
@@ -116,26 +116,26 @@ func withoutProgress(owner plan.Owner) plan.Owner {
 }
 
 // Transition is the last change of an owner's readiness that was sent, until the cache shows
-// whether it was stored. The answer to a status write can be lost. If the write was stored
-// nevertheless, its Event is recorded then. Each transition has one Event, unless the
-// controller dies between the two, or another one replaces the status before a sync has seen
-// it.
+// whether it was stored. The response to a status write can be lost. If the write was stored
+// anyway, its Event is recorded as soon as the cache shows it. Each transition has one Event,
+// unless the controller dies between the two, or another controller replaces the status
+// before a sync has seen it.
 //
-// It holds the status writes that change the readiness and were made from one version of the
+// It holds the status writes that change the readiness and are based on one version of the
 // owner. The API server stores at most one of them.
 type Transition struct {
 	// from is that version, as a resourceVersion.
 	from string
 	// unanswered are the conditions that were sent and may have been stored. There are
-	// none once the transition has its Event.
+	// none after the transition has its Event.
 	unanswered []readiness
 }
 
-// IsZero reports whether there was none.
+// IsZero reports whether there is no transition.
 func (t *Transition) IsZero() bool { return t.from == "" }
 
-// readiness identifies a condition Ready. The time, in seconds as it is stored,
-// distinguishes it from what another controller writes.
+// readiness identifies a condition Ready. The time, in seconds as stored, distinguishes it
+// from a condition that another controller writes.
 type readiness struct {
 	status     metav1.ConditionStatus
 	reason     string
@@ -147,7 +147,7 @@ func readinessOf(ready *metav1.Condition) readiness {
 	return readiness{ready.Status, ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}
 }
 
-// Stored records that a write was answered, so that its Event is recorded.
+// Stored records that a write succeeded, so the caller records its Event.
 func (t *Transition) Stored(owner plan.Owner) { *t = Transition{from: owner.GetResourceVersion()} }
 
 // Unknown records a write that may or may not have been stored.
@@ -157,7 +157,7 @@ func (t *Transition) Unknown(owner plan.Owner, ready metav1.Condition) {
 	case t.from != owner.GetResourceVersion():
 		*t = Transition{owner.GetResourceVersion(), []readiness{sent}}
 	case len(t.unanswered) == 0:
-		// Another from the same version was stored, so this one was not.
+		// Another write from the same version was stored, so this one was not.
 	case !slices.Contains(t.unanswered, sent):
 		t.unanswered = append(slices.Clip(t.unanswered), sent)
 	}
@@ -177,28 +177,28 @@ func (t *Transition) Missed(owner plan.Owner) *metav1.Condition {
 	return ready
 }
 
-// crdMismatchRetry is how often a status is sent nevertheless.
+// crdMismatchRetry is how often a status is sent anyway.
 const crdMismatchRetry = 5 * time.Minute
 
 // CRDMismatch records that the installed CustomResourceDefinition does not store statuses: it
 // prunes fields that it does not know, or has no status subresource. Sending the same again
-// would have the same result, at each resync and for ever. From time to time one is sent
-// nevertheless, because the definition may have been replaced. It is safe for concurrent use.
+// would have the same result, at each resync and forever. From time to time one is sent
+// anyway, because the definition may have been replaced. It is safe for concurrent use.
 type CRDMismatch struct {
 	Clock clock.PassiveClock
-	// Resource is that of the owners.
+	// Resource is the owners' resource.
 	Resource schema.GroupResource
 
 	mu sync.Mutex
-	// retry is when the next status may be sent that would not be stored; zero if all
-	// have been.
+	// retry is when the next status that can't be stored may be sent; zero if all were
+	// stored.
 	retry time.Time
 	// none is true if there is no status subresource.
 	none bool
 }
 
-// WouldRecur reports whether the status of an owner would not be stored again. pruned is the
-// last one that was not, or nil.
+// WouldRecur reports whether an owner's status would again not be stored. pruned is the last
+// one that was not stored, or nil.
 func (m *CRDMismatch) WouldRecur(pruned, after plan.Owner) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,8 +219,8 @@ func (m *CRDMismatch) NoSubresource() error {
 }
 
 // Observe compares the status that the API server stored for an owner with the one that was
-// sent. If they differ, it returns the owner with that status, and for the first time an
-// error.
+// sent. If they differ, it returns the owner with the sent status. The first time, for any
+// owner, it also returns an error.
 func (m *CRDMismatch) Observe(sent, stored plan.Owner) (pruned plan.Owner, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -229,7 +229,7 @@ func (m *CRDMismatch) Observe(sent, stored plan.Owner) (pruned plan.Owner, err e
 		return nil, nil
 	}
 	pruned = plan.CopyOf(sent)
-	pruned.SetResourceVersion("") // its status matters, and no version
+	pruned.SetResourceVersion("") // only its status matters
 	told := !m.retry.IsZero()
 	m.retry = m.Clock.Now().Add(crdMismatchRetry)
 	if told {
@@ -239,7 +239,7 @@ func (m *CRDMismatch) Observe(sent, stored plan.Owner) (pruned plan.Owner, err e
 }
 
 // sameButTimes compares statuses without the times of their conditions: these are stored
-// in whole seconds, and a condition that was not stored has another time each time.
+// in whole seconds, and a condition that was not stored has a new time in each sync.
 func sameButTimes(a, b plan.Owner) bool {
 	return sameStatus(withoutTimes(a), withoutTimes(b))
 }

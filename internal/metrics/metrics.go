@@ -24,12 +24,12 @@ const subsystem = "sample_controller"
 type Result string
 
 const (
-	// Success means that the Foo was in its desired state, or is now.
+	// Success means that the Foo was or is now in its desired state.
 	Success Result = "success"
 	// Retry means that the Foo is synced again for an everyday reason: a stale cache or a
 	// lost race.
 	Retry Result = "retry"
-	// Error means that the sync failed, which is logged.
+	// Error means that the sync failed. The failure is logged.
 	Error Result = "error"
 	// Panic means that the sync panicked, because of a bug.
 	Panic Result = "panic"
@@ -38,8 +38,8 @@ const (
 // maxScrapes bounds the number of concurrent scrapes.
 const maxScrapes = 5
 
-// Metrics holds the metrics of the controller's own work. A label has a few fixed values,
-// never the name of an object.
+// Metrics holds the metrics of the controller's own work. Labels have few, fixed values, never
+// the name of an object.
 type Metrics struct {
 	// StaleSyncs counts syncs deferred because a cache was stale.
 	StaleSyncs metrics.CounterMetric
@@ -59,7 +59,7 @@ func counter(subsystem, name, help string) *metrics.CounterOpts {
 	return &metrics.CounterOpts{Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
 }
 
-// New makes the metrics of the kind Foo, and one with the program's build information.
+// New returns the metrics of the kind Foo, and a metric with the program's build information.
 func New() *Metrics {
 	writes := metrics.NewCounterVec(counter(subsystem, "writes_total",
 		"Number of writes that the API server accepted, by verb and resource. There are none while nothing changes. "+
@@ -74,8 +74,8 @@ func New() *Metrics {
 	return m
 }
 
-// ForKind returns the metrics of another kind of the program. Those of its syncs have the
-// kind in their names. All are served together.
+// ForKind returns the metrics of another kind of the program. The names of its sync metrics
+// contain the kind. The metrics of all kinds are served together.
 func (m *Metrics) ForKind(kind string) *Metrics {
 	other := &Metrics{registry: m.registry, writes: m.writes, refusals: m.refusals}
 	other.addSyncs(subsystem+"_"+strings.ToLower(kind), kind)
@@ -98,8 +98,7 @@ func (m *Metrics) addSyncs(subsystem, kind string) {
 	panics := metrics.NewCounter(counter(subsystem, "sync_panics_total",
 		"Number of syncs that panicked and were recovered. Each is a bug. The log has the stack trace."))
 	m.registry.MustRegister(syncs, staleSyncs, panics)
-	// Create all series at 0 now, so that the first occurrence of anything is an
-	// increase.
+	// Create all series at 0 now, so that a first occurrence shows up as an increase.
 	m.StaleSyncs, m.Panics, m.syncs = staleSyncs, panics, map[Result]metrics.ObserverMetric{}
 	for _, result := range []Result{Success, Retry, Error, Panic} {
 		m.syncs[result] = syncs.WithLabelValues(string(result))
@@ -123,8 +122,8 @@ func (m *Metrics) CountRefusalsBy(causes ...string) {
 	}
 }
 
-// Refused counts a call that failed, unless the cause is "", which means that it was not
-// refused.
+// Refused counts a refused call by cause. It ignores the cause "", which means that the call
+// was not refused.
 func (m *Metrics) Refused(cause string) {
 	if cause != "" {
 		m.refusals.WithLabelValues(cause).Inc()
@@ -146,13 +145,13 @@ func (m *Metrics) Handler() http.Handler {
 }
 
 // CountByReady adds a metric that counts the objects of a resource, such as "foos", by
-// their condition Ready. Call it when the cache has synced: before that, the counts would
-// be wrong.
+// their condition Ready. Call it after the cache has synced: earlier counts would be
+// wrong.
 func (m *Metrics) CountByReady(resource string, count func() map[metav1.ConditionStatus]int) {
 	byReady := prometheus.NewDesc(subsystem+"_"+resource,
-		"[ALPHA] Number of "+resource+" by the status of their condition Ready. One without the condition, or with a condition of an older generation, counts as Unknown. Each replica counts all that it watches.",
+		"[ALPHA] Number of "+resource+" by the status of their condition Ready. Those without the condition, or with one of an older generation, count as Unknown. Each replica counts all that it watches.",
 		[]string{"ready"}, nil)
-	// It counts at each scrape, so that the count is also right on a standby and cannot drift.
+	// It counts at each scrape, so that the count is also right on a standby and can't drift.
 	m.registry.Registerer().MustRegister(prometheus.CollectorFunc(func(values chan<- prometheus.Metric) {
 		for status, count := range count() {
 			values <- prometheus.MustNewConstMetric(byReady, prometheus.GaugeValue, float64(count), string(status))

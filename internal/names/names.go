@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package names holds the name that this program goes by.
+// Package names holds the name of this program.
 package names
 
 // Controller names the program itself, its work queue and informers, the source

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The flags that say where the API server is, how to serve, and how to elect a leader, and
-// what is made from them.
+// The flags for the API server's address, the HTTP servers and leader election, and the
+// configurations that follow from them.
 
 package options
 
@@ -44,7 +44,7 @@ type Cluster struct {
 
 func (o *Cluster) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"Path of the kubeconfig file. If not set: $KUBECONFIG, then the service account of the Pod that this runs in, then ~/.kube/config.")
+		"Path to the kubeconfig file. If not set: $KUBECONFIG, then the service account of the Pod that this runs in, then ~/.kube/config.")
 	flags.StringVar(&o.master, "master", "",
 		"Address of the API server. Overrides the one in the kubeconfig.")
 	flags.Float64Var(&o.qps, "kube-api-qps", -1,
@@ -53,7 +53,7 @@ func (o *Cluster) addFlags(flags *flag.FlagSet) {
 		"Maximum burst of requests above -kube-api-qps. Ignored if that is -1.")
 }
 
-// check refuses invalid values.
+// check rejects invalid values.
 func (o *Cluster) check(p *problems) {
 	p.refuse(o.qps != -1 && o.qps <= 0, "-kube-api-qps=%v: must be -1 (no limit) or more than 0", o.qps)
 	p.refuse(o.burst < 1, "-kube-api-burst=%d: must be 1 or more", o.burst)
@@ -61,7 +61,7 @@ func (o *Cluster) check(p *problems) {
 	p.refuse(err != nil, "-master: %v", err)
 }
 
-// RESTConfig makes the client configuration from -kubeconfig, or if that is not set from
+// RESTConfig returns the client configuration from -kubeconfig or, if that is not set, from
 // $KUBECONFIG, the Pod's service account or ~/.kube/config, in this order. It sets the
 // client-side limits; -1 turns them off. It also returns the namespace of the service
 // account or of the kubeconfig's context.
@@ -115,7 +115,7 @@ type Election struct {
 
 func (o *Election) addFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.Enabled, "leader-elect", false,
-		"Reconcile only while holding the Lease, so that of several replicas only the leader works.")
+		"Reconcile only while holding the Lease, so that only one of several replicas works at a time.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
 		"Time after which a standby takes the Lease from a leader that has stopped renewing it. Must be the same for all replicas.")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
@@ -128,7 +128,7 @@ func (o *Election) addFlags(flags *flag.FlagSet) {
 		"Namespace of the Lease. If not set: the namespace of the Pod that this runs in, else the namespace of the kubeconfig's context.")
 }
 
-// check refuses invalid values. It ignores all of them while leader election is off.
+// check rejects invalid values, unless leader election is off.
 func (o *Election) check(p *problems) {
 	if !o.Enabled {
 		return
@@ -146,8 +146,8 @@ func (o *Election) check(p *problems) {
 	p.refuseName("leader-elect-resource-namespace", o.resourceNamespace, validation.IsDNS1123Label)
 }
 
-// ApplyTo sets in config what the flags say: the Lease's name, its namespace if one is
-// given, the durations, and an identity for this replica.
+// ApplyTo sets in config the Lease's name, its namespace if the flag is set, the durations,
+// and an identity for this replica.
 func (o *Election) ApplyTo(config *election.Config) error {
 	host, err := os.Hostname()
 	if err != nil {
@@ -175,18 +175,18 @@ func (o *Serving) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", "",
 		"Address, as [HOST]:PORT, that serves /metrics over HTTPS to users whom the API server allows to get it. If not set, it is not served.")
 	flags.StringVar(&o.certFile, "tls-cert-file", "",
-		"File with the certificate for -metrics-bind-address, followed by those of its issuers. It is reloaded when it changes. If not set: a self-signed certificate, generated at each start.")
+		"File with the certificate for -metrics-bind-address, followed by its issuers' certificates. It is reloaded when it changes. If not set: a self-signed certificate, generated at each start.")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "",
 		"File with the private key of -tls-cert-file.")
 	flags.BoolVar(&o.profiling, "profiling", false,
 		"Serve /debug/pprof/ at -metrics-bind-address, to users whom the API server allows to get it.")
 }
 
-// check refuses invalid values.
+// check rejects invalid values.
 func (o *Serving) check(p *problems) {
 	p.refuseAddress("health-probe-bind-address", o.healthAddress)
 	p.refuseAddress("metrics-bind-address", o.metricsAddress)
-	p.refuse((o.certFile == "") != (o.keyFile == ""), "-tls-cert-file and -tls-private-key-file must be set both or neither")
+	p.refuse((o.certFile == "") != (o.keyFile == ""), "-tls-cert-file and -tls-private-key-file must be set together")
 	p.refuse(o.metricsAddress == "" && o.certFile != "", "-tls-cert-file=%s: has no effect without -metrics-bind-address", o.certFile)
 	p.refuse(o.metricsAddress == "" && o.profiling, "-profiling: requires -metrics-bind-address, which serves the profiles")
 }
@@ -196,9 +196,9 @@ func (p *problems) refuseAddress(flag, address string) {
 	p.refuse(address != "" && err != nil, "-%s=%q: must be [HOST]:PORT: %v", flag, address, err)
 }
 
-// Start starts the servers that the flags ask for, and returns a function that stops
-// them. They outlive ctx, so that they still answer while syncs finish. Start returns an
-// error if it can't listen at an address or can't use a certificate.
+// Start starts the servers that the flags enable, and returns a function that stops them.
+// They outlive ctx, so that they still respond while syncs finish. Start returns an error if
+// it can't listen at an address or can't use a certificate.
 func (o *Serving) Start(ctx context.Context, health, metrics http.Handler, reviews kubernetes.Interface) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -238,8 +238,9 @@ func (o *Serving) certificate() (*tls.Config, error) {
 	return serving.FromFiles(o.certFile, o.keyFile)
 }
 
-// serve runs a server until ctx is done. If the server fails, the process continues:
-// without health the kubelet restarts the process, and an alert reports missing metrics.
+// serve runs a server until ctx is done. If the server fails, the process continues: the
+// kubelet restarts a process that does not serve health, and an alert reports missing
+// metrics.
 func serve(ctx context.Context, what string, server *serving.Server) {
 	logger := klog.FromContext(ctx)
 	logger.Info("Serving "+what, "address", server.Address())

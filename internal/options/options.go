@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package options defines the command line: the flags, their defaults and their
-// validation, and what depends on them alone: the client configuration, the log, the
+// Package options defines the command line: the flags, their defaults and their validation.
+// It also sets up what depends only on flags: the client configuration, the log, the
 // servers, the Lease of the election, the memory limit.
 package options
 
@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	_ "k8s.io/component-base/logs/json/register" // the format json
+	_ "k8s.io/component-base/logs/json/register" // for -logging-format=json
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/names"
@@ -34,7 +34,8 @@ const DefaultImage = "nginx:latest"
 type Options struct {
 	// Namespace is the namespace whose Foos are reconciled. Empty means all namespaces.
 	Namespace string
-	// MaxRollouts is how many Foos at a time restart their Pods unasked.
+	// MaxRollouts is how many Foos may restart their Pods at the same time for a reason other
+	// than a change of their spec.
 	MaxRollouts int
 	// Image is the image of the container nginx in the Deployments of all Foos.
 	Image string
@@ -53,14 +54,14 @@ type Options struct {
 	version bool
 }
 
-// ErrAnswered means that the command line only asked for the flags or the version, and
-// Parse has printed them.
+// ErrAnswered means that the command line only requested help or the version, and Parse has
+// printed it.
 var ErrAnswered = errors.New("answered")
 
 // Parse reads the command line. For -help and -version it prints to answer and returns
 // ErrAnswered. Any other error is one line that says what is wrong and what is valid.
-// Together with such an error it returns the options parsed so far, which say how to log
-// the error.
+// Together with such an error it returns the options parsed so far, which determine how to
+// log the error.
 func Parse(args []string, answer io.Writer) (*Options, error) {
 	flags := flag.NewFlagSet(names.Controller, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -69,7 +70,7 @@ func Parse(args []string, answer io.Writer) (*Options, error) {
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(answer, "%s reconciles the Foos of a cluster: it makes a Deployment for each.\n\nUsage: %s [flags]\n\n", names.Controller, names.Controller)
+		fmt.Fprintf(answer, "%s reconciles the Foos of a cluster: it creates a Deployment for each.\n\nUsage: %s [flags]\n\n", names.Controller, names.Controller)
 		flags.SetOutput(answer)
 		flags.PrintDefaults()
 		return nil, ErrAnswered
@@ -87,7 +88,7 @@ func (o *Options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Namespace, "namespace", metav1.NamespaceAll,
 		"Namespace whose Foos to reconcile. If not set: all namespaces.")
 	flags.IntVar(&o.MaxRollouts, "max-rollouts", 10,
-		"Number of Foos at a time whose Pods are restarted because of another -image, or to repair what somebody has changed; of a namespace half of it. 0 means any number. What a Foo's spec asks for does not wait.")
+		"Maximum number of Foos whose Pods are restarted at the same time because -image changed or to undo someone's change; half of that in one namespace. 0 means no limit. A change of a Foo's spec does not wait.")
 	flags.StringVar(&o.Image, "image", DefaultImage,
 		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
 	flags.IntVar(&o.Workers, "workers", 2,
@@ -104,18 +105,18 @@ func (o *Options) addFlags(flags *flag.FlagSet) {
 	o.Logging.addFlags(flags)
 }
 
-// problems are what is wrong with a command line.
+// problems are the problems found in a command line.
 type problems []string
 
-// refuse adds a problem if there is one: the message names the flag, its value, and what it
-// accepts.
+// refuse adds a problem if a value is wrong. The message names the flag, its value, and the
+// values that it accepts.
 func (p *problems) refuse(isWrong bool, format string, args ...any) {
 	if isWrong {
 		*p = append(*p, fmt.Sprintf(format, args...))
 	}
 }
 
-// refuseName adds what is wrong with a name, if it is set.
+// refuseName adds the problems of a name, if it is set.
 func (p *problems) refuseName(flag, name string, validate func(string) []string) {
 	if name != "" {
 		for _, problem := range validate(name) {
@@ -124,15 +125,15 @@ func (p *problems) refuseName(flag, name string, validate func(string) []string)
 	}
 }
 
-// validate returns an error that names each flag with an invalid value, and what the flag
-// accepts.
+// validate returns an error that names each flag with an invalid value, and the values that
+// it accepts.
 func (o *Options) validate(flags *flag.FlagSet) error {
 	var p problems
 	p.refuse(flags.NArg() > 0, "unexpected argument %q: this command takes flags only", flags.Arg(0))
 	p.refuse(o.Image == "", "-image=%q: must be the name of an image", o.Image)
-	p.refuse(o.MaxRollouts < 0, "-max-rollouts=%d: must be 0 (any number), or more", o.MaxRollouts)
+	p.refuse(o.MaxRollouts < 0, "-max-rollouts=%d: must be 0 (no limit) or more", o.MaxRollouts)
 	p.refuse(o.Workers < 1, "-workers=%d: must be 1 or more", o.Workers)
-	p.refuse(o.Resync != 0 && o.Resync < time.Second, "-resync=%v: must be 0 (off), or 1s or more", o.Resync)
+	p.refuse(o.Resync != 0 && o.Resync < time.Second, "-resync=%v: must be 0 (off) or 1s or more", o.Resync)
 	p.refuse(o.RequestTimeout < time.Second, "-request-timeout=%v: must be 1s or more", o.RequestTimeout)
 	p.refuseName("namespace", o.Namespace, validation.IsDNS1123Label)
 	o.Cluster.check(&p)
@@ -149,13 +150,12 @@ func (o *Options) validate(flags *flag.FlagSet) error {
 // bytes.
 const memoryLimitVariable = "MEMORY_LIMIT"
 
-// LimitMemory sets the limit at which Go's garbage collector keeps the heap to 90 % of
-// the container's memory limit, $MEMORY_LIMIT. The rest is for memory that Go does not
-// count, such as the program itself, and for a heap that exceeds its limit a little.
-// GOMEMLIMIT in the environment takes precedence.
+// LimitMemory sets Go's memory limit to 90% of the container's memory limit, $MEMORY_LIMIT. The
+// rest is for memory that Go does not count, such as the program itself, and for a heap that
+// slightly exceeds its limit. GOMEMLIMIT in the environment takes precedence.
 //
 // GOMEMLIMIT alone is not enough, because a manifest can refer to the container's limit
-// but not to 90 % of it.
+// but not to 90% of it.
 func LimitMemory() error {
 	text := os.Getenv(memoryLimitVariable)
 	if text == "" || os.Getenv("GOMEMLIMIT") != "" {
@@ -178,14 +178,14 @@ func currentVersion() string {
 	return describeVersion(info)
 }
 
-// describeVersion describes, one fact per line, what the go command recorded in a program
-// about its origin.
+// describeVersion lists, one fact per line, what the go command recorded in a program about
+// its origin.
 func describeVersion(info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, setting := range info.Settings {
 		settings[setting.Key] = setting.Value
 	}
-	version := info.Main.Version // a tag, or a pseudo-version made of the commit
+	version := info.Main.Version // a tag, or a pseudo-version derived from the commit
 	if version == "(devel)" {
 		version = "" // the go command does not know it
 	}
@@ -225,25 +225,25 @@ func dependency(info *debug.BuildInfo, path string) string {
 
 // Logging holds the flags of the log.
 //
-// The library of Kubernetes' components writes JSON, so that tools which read the
-// components' logs can read this one. It adds 0.85 MiB to the program, 3 %, including
-// cobra, which the library's feature gates import.
+// JSON is written by the library of Kubernetes' components, so that tools that read the
+// components' logs can read this one. The library adds 0.85 MiB to the program, 3%, including
+// cobra, which its feature gates import.
 type Logging struct {
 	config *logsapi.LoggingConfiguration
 }
 
-// addFlags adds those of the library's flags that matter for a log on standard error.
+// addFlags adds the library's flags that matter for a log on standard error.
 func (o *Logging) addFlags(flags *flag.FlagSet) {
 	o.config = logsapi.NewLoggingConfiguration()
 	flags.StringVar(&o.config.Format, "logging-format", logsapi.DefaultLogFormat,
 		"Format of the log on standard error: text, or json with one object per line.")
 	flags.Var(logsapi.VerbosityLevelPflag(&o.config.Verbosity), "v",
-		"Log verbosity: 0 for start and stop, 2 to add each write, 4 to add details. From 8 on, the log has the bodies of requests, and the tokens of those who scrape the metrics.")
+		"Log verbosity: 0 for start and stop, 2 to add each write, 4 to add details. From 8 on, the log contains request bodies, including the tokens of clients that scrape the metrics.")
 	flags.Var(logsapi.VModuleConfigurationPflag(&o.config.VModule), "vmodule",
 		"Log verbosity by source file, as PATTERN=N,... Only with -logging-format=text.")
 }
 
-// check refuses invalid values. JSON has one level for all files.
+// check rejects invalid values. JSON has one level for all files.
 func (o *Logging) check(p *problems) {
 	isText, isJSON := o.config.Format == logsapi.DefaultLogFormat, o.config.Format == logsapi.JSONLogFormat
 	p.refuse(!isText && !isJSON, "-logging-format=%q: must be %s or %s", o.config.Format, logsapi.DefaultLogFormat, logsapi.JSONLogFormat)
@@ -251,18 +251,18 @@ func (o *Logging) check(p *problems) {
 		logsapi.VModuleConfigurationPflag(&o.config.VModule), o.config.Format)
 }
 
-// Apply sets format and verbosity of everything that logs by klog, slog or the package log.
-// Call it once, before the first line, even if a flag is invalid: it logs that in the
-// chosen format. An unknown format is an error, and the log remains text.
+// Apply sets the format and verbosity of everything that logs with klog, slog or the package
+// log. Call it once, before the first line is logged, even if a flag is invalid, so that this
+// error has the chosen format. An unknown format is an error, and the log remains text.
 func (o *Logging) Apply() error {
 	config := o.config.DeepCopy()
 	if config.Format != logsapi.DefaultLogFormat {
-		config.VModule = nil // check refuses it, and the library would, too
+		config.VModule = nil // check rejects it, and so would the library
 	}
 	return logsapi.ValidateAndApply(config, nil)
 }
 
-// Report logs, in the format of the log, the error that ends the process.
+// Report logs the error that ends the process, in the chosen format.
 func (o *Logging) Report(err error, exitCode int) {
 	if o.config.Format == logsapi.JSONLogFormat {
 		klog.Background().WithCallDepth(1).Error(err, "Exiting", "exitCode", exitCode)

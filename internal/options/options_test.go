@@ -65,14 +65,14 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 
 		"-health-probe-bind-address=8081":               {"-health-probe-bind-address=", "[HOST]:PORT"},
 		"-metrics-bind-address=8443":                    {"-metrics-bind-address=", "[HOST]:PORT"},
-		"-metrics-bind-address=:8443 -tls-cert-file=/c": {"-tls-private-key-file", "both"},
+		"-metrics-bind-address=:8443 -tls-cert-file=/c": {"-tls-private-key-file", "together"},
 		"-tls-cert-file=/c -tls-private-key-file=/k":    {"-tls-cert-file=/c", "-metrics-bind-address"},
 		"-profiling": {"-profiling", "-metrics-bind-address"},
 
 		"-logging-format=JSON":                       {`-logging-format="JSON": must be text or json`},
 		"-logging-format=":                           {`-logging-format="": must be text or json`},
 		"-logging-format=json -vmodule=controller=4": {"-vmodule=controller=4: has no effect with -logging-format=json"},
-		"-max-rollouts=-1":                           {"-max-rollouts=-1", "0 (any number)"},
+		"-max-rollouts=-1":                           {"-max-rollouts=-1", "0 (no limit)"},
 
 		// Of klog's flags those of Kubernetes' components remain.
 		"-logtostderr":                  {"not defined: -logtostderr"},

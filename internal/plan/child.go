@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A kind of object that Foos own, as a row of a table: what is particular to it. All else
-// is the same for every kind, and written once.
+// A kind of object that Foos own, as a row of a table. A row holds everything specific to
+// the kind. The rest is the same for every kind and written once.
 
 package plan
 
@@ -20,58 +20,59 @@ import (
 type Row[F Owner, T Object] struct {
 	// Kind is the name of the kind in messages, such as "ConfigMap".
 	Kind string
-	// Resource is that of the kind in the API.
+	// Resource is the kind's resource in the API.
 	Resource schema.GroupVersionResource
-	// NamedBy is the field of the Foo that a user changes to get another name. It is empty
-	// if there is none.
+	// NamedBy is the field of the Foo that a user changes to choose another name. It is
+	// empty if there is none.
 	NamedBy string
-	// Name returns the name of the child that a Foo asks for.
+	// Name returns the name of the child that a Foo wants.
 	Name func(foo F) string
-	// Wanted reports whether a Foo asks for a child. nil means that each does.
+	// Wanted reports whether a Foo wants a child. nil means that every Foo does.
 	Wanted func(foo F) bool
 	// Empty returns a new object of the kind.
 	Empty func() T
-	// New returns a child with what nobody can change later, such as a selector. Name,
-	// namespace, owner and owned fields are set for it.
+	// New returns a child with its immutable fields, such as a selector. The caller sets the
+	// name, namespace, owner and owned fields.
 	New func(foo F) T
-	// SetOwned sets the fields that a Foo owns, and no others. It is called with a copy:
-	// the fields that it changes have drifted. seen has the children of the earlier rows.
+	// SetOwned sets the fields that a Foo owns, and no others. It receives a copy: the fields
+	// that it changes have drifted. seen has the children of the earlier rows.
 	SetOwned func(child T, foo F, seen Seen)
-	// Keep copies into kept what SetOwned, Judge and Report read. The caches drop the rest.
+	// Keep copies to kept the fields that SetOwned, Judge and Report read. The caches drop the
+	// rest.
 	Keep func(kept, found T)
-	// Judge says whether a child that is as the Foo asks is ready. nil means that it is.
+	// Judge returns whether a child in its desired state is ready. nil means that it is.
 	Judge func(child T) Verdict
-	// Serves reports whether a child of an earlier name does work that would be missing
-	// before its successor is ready. nil means that none does.
+	// Serves reports whether a child with an earlier name does work that must continue until
+	// its successor is ready. nil means that none does.
 	Serves func(child T) bool
-	// Inherit returns the function that copies into a new child what an earlier one has and
-	// the Foo leaves to others, such as an autoscaler's number. Both may be nil.
+	// Inherit returns the function that copies to a new child the values of the earlier one
+	// that the Foo leaves to others, such as an autoscaler's number. Both may be nil.
 	Inherit func(foo F) func(child, earlier T)
-	// Restarts reports whether an update interrupts what the child runs. nil means that none
-	// does.
+	// Restarts reports whether an update restarts the Pods that the child runs. nil means that
+	// none does.
 	Restarts func(before, after T) bool
-	// Report adds to the status of a Foo, which is a copy, what the child reports. It may be
+	// Report adds what the child reports to the status of a Foo, which is a copy. It may be
 	// nil.
 	Report func(foo F, child T)
-	// Condition is the type of a condition that the Foo has while it has the child, such as
-	// "Exposed", with what Judge says. "" means none.
+	// Condition is the type of a condition, such as "Exposed", that the Foo has while it has
+	// the child. Judge determines its status. "" means none.
 	Condition string
-	// Blocks is true if the later rows have to wait until this child is as the Foo asks.
+	// Blocks is true if the later rows have to wait until this child is in its desired state.
 	Blocks bool
 }
 
-// ChildKind is a Row without its types: the loop, which is the same for every kind, knows
-// none. None of its functions is nil.
+// ChildKind is a Row without its types, for the loop, which is the same for every kind. None
+// of its functions is nil.
 type ChildKind struct {
 	Row[Owner, Object]
 
-	// OwnerKind is the kind whose objects own these.
+	// OwnerKind is the kind of the owners.
 	OwnerKind *OwnerKind
 
 	lacks []string
 }
 
-// Of returns the row without its types, as one of a kind's table.
+// Of returns the row without its types, as a row in the table of an owner's kind.
 func (r Row[F, T]) Of(owner *OwnerKind) *ChildKind {
 	c := &ChildKind{OwnerKind: owner, lacks: r.lacks()}
 	c.Kind, c.Resource, c.NamedBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.Condition, r.Blocks
@@ -103,8 +104,8 @@ func (r Row[F, T]) Of(owner *OwnerKind) *ChildKind {
 	return c
 }
 
-// lacks returns what a row has to declare and does not. Without Keep, the cache would keep
-// nothing that SetOwned sets, or all of each object.
+// lacks returns the required fields that a row does not declare. Without Keep, the cache would
+// keep none of the fields that SetOwned sets, or all of each object.
 func (r Row[F, T]) lacks() (missing []string) {
 	for _, name := range []string{"Kind", "Resource", "Name", "Empty", "New", "SetOwned", "Keep"} {
 		if reflect.ValueOf(r).FieldByName(name).IsZero() {
@@ -114,11 +115,11 @@ func (r Row[F, T]) lacks() (missing []string) {
 	return missing
 }
 
-// Seen holds a Foo's children of the earlier rows by their kind, as they were last read
-// or written. A child that the Foo does not have is missing.
+// Seen maps kinds to a Foo's children of the earlier rows, as they were last read or
+// written. It has no entry for a child that the Foo does not have.
 type Seen map[string]metav1.Object
 
-// Check returns an error that names what a row lacks.
+// Check returns an error that names the missing fields of a row.
 func (c *ChildKind) Check() error {
 	if len(c.lacks) == 0 {
 		return nil
@@ -134,8 +135,8 @@ func (c *ChildKind) Desired(owner Owner, seen Seen) Object {
 	return c.DesiredAfter(owner, nil, seen)
 }
 
-// DesiredAfter returns a child to create for a Foo in place of an earlier one, if there is
-// one.
+// DesiredAfter returns a child to create for a Foo, as the successor of an earlier one if
+// that is not nil.
 func (c *ChildKind) DesiredAfter(owner Owner, earlier Object, seen Seen) Object {
 	child := c.New(owner)
 	if c.Inherits(owner) && earlier != nil {
@@ -148,8 +149,8 @@ func (c *ChildKind) DesiredAfter(owner Owner, earlier Object, seen Seen) Object 
 	return child
 }
 
-// DesiredUpdate returns the object that an update should store in place of the live one,
-// or nil if the live one needs no update, so that the cache was stale.
+// DesiredUpdate returns the object that an update should store instead of the live one, or
+// nil if the live one needs no update, which means that the cache was stale.
 func (c *ChildKind) DesiredUpdate(live Object, owner Owner, seen Seen) Object {
 	switch c.Decide(owner, live, nil, seen).Action {
 	case ActionUpdate:
@@ -161,36 +162,36 @@ func (c *ChildKind) DesiredUpdate(live Object, owner Owner, seen Seen) Object {
 	}
 }
 
-// Inherits reports whether a new child of a Foo depends on what an earlier one has.
+// Inherits reports whether a new child of a Foo inherits values from an earlier one.
 func (c *ChildKind) Inherits(owner Owner) bool {
 	return c.Inherit(owner) != nil
 }
 
-// IsRestarting reports whether an update to what a Foo asks for interrupts what its child runs.
+// IsRestarting reports whether an update to the desired state restarts the child's Pods.
 func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
 	return c.Restarts(child, c.withOwnedFields(child, owner, seen))
 }
 
-// withOwnedFields returns a copy of a child whose owned fields are as the Foo asks.
-// Everything else is as found, the resourceVersion included, so that the API server
-// refuses the copy as an update if anybody has written in between.
+// withOwnedFields returns a copy of a child with its owned fields in the desired state.
+// Everything else is as found, including the resourceVersion, so that the API server
+// refuses the copy as an update if anyone has written in between.
 func (c *ChildKind) withOwnedFields(found Object, owner Owner, seen Seen) Object {
 	wanted := CopyOf(found)
 	c.SetOwned(wanted, owner, seen)
 	return wanted
 }
 
-// DescribeDrift returns in which owned fields a child differs from what the Foo asks for,
-// or "" if in none.
+// DescribeDrift describes the owned fields in which a child differs from its desired state.
+// It returns "" if there are none.
 func (c *ChildKind) DescribeDrift(found Object, owner Owner, seen Seen) string {
 	if !c.OwnerKind.IsControlledBy(found, owner) {
 		return fmt.Sprintf("this %s is not its controller", c.OwnerKind.Kind)
 	}
 	wanted := c.withOwnedFields(found, owner, seen)
-	// Most are equal, and for those the library's comparison is eight times as fast. It
-	// takes an empty list for another one than none.
+	// Most are equal. reflect.DeepEqual confirms that eight times as fast, but treats nil and
+	// empty lists as different.
 	if reflect.DeepEqual(found, wanted) || equality.Semantic.DeepEqual(found, wanted) {
 		return ""
 	}
-	return cmp.Or(describeDifferences(found, wanted), "an owned field") // "" would mean that nothing is to be done
+	return cmp.Or(describeDifferences(found, wanted), "an owned field") // "" would mean that there is nothing to do
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a Foo needs: which action for each of its children, which
-// objects, which status, and what the caches have to keep for that. Its functions are
-// pure: no client, no clock, no context; they change none of their arguments.
+// Package plan decides what a Foo needs: the action for each of its children, the objects
+// to write, the status, and the fields that the caches have to keep for these decisions. Its
+// functions are pure: they use no client, clock or context.
 package plan
 
 import (
@@ -14,28 +14,28 @@ import (
 type Action string
 
 const (
-	// ActionNone means that the child is as the Foo asks, or that the Foo asks for none.
+	// ActionNone means that the child is in its desired state, or that the Foo wants none.
 	ActionNone Action = "none"
-	// ActionCreate means that no object has the name.
+	// ActionCreate means that no object has the child's name.
 	ActionCreate Action = "create"
 	// ActionUpdate means that a field that the Foo owns has drifted.
 	ActionUpdate Action = "update"
-	// ActionAdopt means that the object of the name has no controller, and somebody who
-	// may edit it asks the Foo to become its controller.
+	// ActionAdopt means that the object with the name has no controller, and someone who
+	// may edit it has consented to its adoption by the Foo.
 	ActionAdopt Action = "adopt"
-	// ActionLeave means that the object of the name belongs to somebody else.
+	// ActionLeave means that the object with the name does not belong to the Foo.
 	ActionLeave Action = "leave"
-	// ActionWait means that the Foo or its child is being deleted, and a write would work
-	// against that.
+	// ActionWait means that the Foo or its child is being deleted, and a write would
+	// interfere.
 	ActionWait Action = "wait"
-	// ActionSuspend means that a write would be due, and that the Foo is suspended.
+	// ActionSuspend means that a write is due, but the Foo is suspended.
 	ActionSuspend Action = "suspend"
-	// ActionDelete means that objects are to be deleted that the Foo does not ask for.
+	// ActionDelete means that the Foo controls objects that it does not want.
 	ActionDelete Action = "delete"
 )
 
-// Child is what a sync knows of the child of a kind that an owner asks for: as it was read,
-// what is to be done about it, and what came of that.
+// Child is what a sync knows about the child of one kind that an owner wants: the child as
+// read, the action decided on, and the result.
 type Child struct {
 	*ChildKind
 
@@ -44,47 +44,46 @@ type Child struct {
 	Seen Seen
 
 	Action Action
-	// Named is the object of the name that the Foo asks for, whoever controls it, or nil.
+	// Named is the object with the name that the Foo wants, whoever controls it, or nil.
 	Named Object
-	// Drift says in which fields that the Foo owns Named differs from what the Foo asks
-	// for. It is "" if there is nothing to compare.
+	// Drift describes the owned fields in which Named differs from its desired state. It is ""
+	// if there is nothing to compare.
 	Drift string
-	// Obsolete are the objects to delete that the Foo controls and does not ask for, as after
-	// a change of their name. They are deleted once what it asks for exists.
+	// Obsolete are the objects to delete: the Foo controls them but does not want them, as
+	// after a change of their name. They are deleted once the wanted object exists.
 	Obsolete []Object
-	// InService are those that stay until what the Foo asks for is ready.
+	// InService are unwanted objects that stay until the wanted object is ready.
 	InService []Object
-	// Pending is the action that is due once the Foo is not suspended any more.
+	// Pending is the action that is due once the Foo is no longer suspended.
 	Pending Action
 
-	// Current is the Foo's child as it was last read or written, or nil if the Foo has none,
-	// and CurrentDrift says in which fields that the Foo owns it differs from what the Foo
-	// asks for.
+	// Current is the Foo's child as last read or written, or nil if the Foo has none.
+	// CurrentDrift describes the owned fields in which it differs from its desired state.
 	Current      Object
 	CurrentDrift string
-	// Failure is the error because of which the sync did not do all that it had decided:
-	// the API server refused a write, or did not answer. It is nil if the sync did.
+	// Failure is the error that kept the sync from doing all that it had decided: the API
+	// server refused a write, or did not respond. It is nil if the sync succeeded.
 	Failure error
-	// Refused is true if the API server has refused the write for so long that it is not
-	// going to pass by itself, and Recurs if an update was stored with that drift.
+	// Refused is true if the API server has refused the write for so long that the refusal
+	// will not pass by itself. Recurs is true if an update was stored with that drift.
 	Refused, Recurs bool
-	// ChangedBack says what somebody changes back after each repair, and Opponent who that
-	// is, by the field manager. They are "" if nobody does.
+	// ChangedBack describes what another client changes back after each repair, and Opponent
+	// is the client's field manager. Both are "" if there is no such client.
 	ChangedBack, Opponent string
-	// Paced is true if the update waits until fewer Foos roll out.
+	// Paced is true if the update waits until fewer Foos are rolling out.
 	Paced bool
-	// Stale is true if the sync has seen that its caches are stale, so that it knows nothing
-	// of the child. The other children decide.
+	// Stale is true if the sync found its caches stale, so that it knows nothing about the
+	// child. The other children then determine the status.
 	Stale bool
 }
 
-// Observe records the Foo's child as it was read or written.
+// Observe records the Foo's child as read or written.
 func (c *Child) Observe(child Object, drift string) {
 	c.Current, c.CurrentDrift = child, drift
 	c.Seen[c.Kind] = child
 }
 
-// Earlier returns the object in whose place one is created, or nil.
+// Earlier returns the object that a new one replaces, or nil.
 func (c *Child) Earlier() Object {
 	if earlier := slices.Concat(c.InService, c.Obsolete); len(earlier) > 0 {
 		return earlier[0]
@@ -92,8 +91,8 @@ func (c *Child) Earlier() Object {
 	return nil
 }
 
-// Decide decides what a Foo needs of a kind. named is the object of the name that it asks
-// for, or nil, and controlled are all objects of the kind that it controls.
+// Decide decides what a Foo needs of a kind. named is the object with the name that the Foo
+// wants, or nil, and controlled are all objects of the kind that the Foo controls.
 func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, seen Seen) *Child {
 	decided := &Child{ChildKind: c, Owner: owner, Seen: seen, Named: named}
 	switch {
@@ -124,14 +123,13 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, seen 
 	return decided
 }
 
-// needsWrites reports whether a decision is carried out by writes.
+// needsWrites reports whether carrying out the decision takes writes.
 func (c *Child) needsWrites() bool {
 	return c.Action == ActionCreate || c.Action == ActionUpdate || c.Action == ActionAdopt || len(c.Obsolete) > 0
 }
 
-// notAskedFor returns the objects that a Foo does not ask for any more: those to delete, and
-// those that stay in service for now. They are in the order of their names, since a cache
-// has none.
+// notAskedFor returns the objects that a Foo no longer wants: those to delete, and those that
+// stay in service for now. It sorts them by name, because a cache has no order.
 func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, taken bool) (remove, inService []Object) {
 	for _, child := range controlled {
 		switch {
@@ -148,29 +146,30 @@ func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, taken bool) (r
 	return remove, inService
 }
 
-// HasTakenOver reports whether the child that a Foo asks for is there, as it asks, and ready.
+// HasTakenOver reports whether the child that a Foo wants exists, is in its desired state, and
+// is ready.
 func (c *ChildKind) HasTakenOver(successor Object, owner Owner, seen Seen) bool {
 	return c.isInPlace(c.Decide(owner, successor, nil, seen).Action, successor)
 }
 
-// isInPlace is HasTakenOver for a child about which the action is decided.
+// isInPlace is like HasTakenOver, for an action that is already decided.
 func (c *ChildKind) isInPlace(act Action, successor Object) bool {
 	return act == ActionNone && successor != nil && c.IsReady(successor)
 }
 
-// MayDelete reports whether a child that its Foo does not ask for may be deleted: nobody
-// would miss its work, or its successor has taken that over.
+// MayDelete reports whether a child that its Foo does not want may be deleted: it serves
+// no one, or its successor has taken over.
 func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
 	return c.IsObsolete(child, owner) && (taken || !c.Wanted(owner) || !c.Serves(child))
 }
 
-// IsObsolete reports whether a Foo controls a child that it does not ask for. One that is
-// being deleted already is not obsolete.
+// IsObsolete reports whether a Foo controls a child that it does not want. A child that is
+// already being deleted is not obsolete.
 func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
 	return c.OwnerKind.IsControlledBy(child, owner) && (child.GetName() != c.Name(owner) || !c.Wanted(owner)) && !IsTerminating(child)
 }
 
-// isThere reports whether a Foo has the child that it asks for, as far as the sync knows.
+// isThere reports whether a Foo has the child that it wants, as far as the sync knows.
 func (c *Child) isThere() bool {
 	if c.Failure != nil || c.Action == ActionWait || c.Action == ActionLeave {
 		return false
@@ -178,8 +177,7 @@ func (c *Child) isThere() bool {
 	return !c.Wanted(c.Owner) || c.Current != nil
 }
 
-// IsAsAsked reports whether a Foo has the child that it asks for, and nothing in it
-// differs.
+// IsAsAsked reports whether a Foo has the child that it wants, in its desired state.
 func (c *Child) IsAsAsked() bool {
 	return c.isThere() && (!c.Wanted(c.Owner) || c.CurrentDrift == "")
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The Deployment that a Foo asks for: how it is created, and which of its fields the Foo
-// owns and keeps.
+// A Foo's Deployment: how it is created, and which of its fields the Foo owns.
 
 package plan
 
@@ -18,36 +17,36 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// containerName names the one container of a Foo's Pods. Its image is that of the flag
-// -image. A Foo has no field for either: whoever may create a Foo gets these Pods in their
-// own namespace and nothing more.
+// containerName names the only container of a Foo's Pods. The flag -image sets its image. A
+// Foo has no field for either: whoever may create a Foo gets these Pods in their own namespace
+// and nothing more.
 const containerName = "nginx"
 
-// The labels by which a Foo's Deployment finds its Pods. A Deployment's selector can't
-// change, and other labels in the template would restart every Pod.
+// The labels by which a Foo's Deployment selects its Pods. A Deployment's selector is
+// immutable, and other labels in the template would restart every Pod.
 const (
 	labelApp        = "app"
 	labelController = "controller"
 )
 
-// minReplicas and maxReplicas bound what a Foo may ask for, according to the
-// CustomResourceDefinition, and what the admission policy accepts of a new Deployment.
+// minReplicas and maxReplicas bound the replicas that the CustomResourceDefinition accepts in
+// a Foo and the admission policy accepts in a new Deployment.
 const (
 	minReplicas = 1
 	maxReplicas = 10
 )
 
-// maxSelector is how many characters of a selector the status can hold, according to the
-// CustomResourceDefinition.
+// maxSelector is the length of the longest selector, in characters, that the
+// CustomResourceDefinition accepts in the status.
 const maxSelector = 4096
 
 // maxSelectorTexts bounds how many labels, expressions and values of a selector the cache
-// keeps, because short ones take more memory than their length.
+// keeps, because short ones take more memory than their length suggests.
 const maxSelectorTexts = 64
 
 // Deployment declares the Deployment of a Foo, whose Pods run an image. The Foo owns few of
 // its fields. The rest belongs to others: annotations, sidecars, the strategy, the time of
-// a "kubectl rollout restart", and the replicas if the Foo leaves them out.
+// a "kubectl rollout restart", and the replicas if the Foo does not set them.
 func Deployment(image string) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
 	return Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
 		Kind:     "Deployment",
@@ -78,7 +77,7 @@ func Deployment(image string) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
 	}
 }
 
-// podLabels are the labels of a Foo's Pods.
+// podLabels returns the labels of a Foo's Pods.
 func podLabels(foo *samplev1alpha1.Foo) map[string]string {
 	return map[string]string{labelApp: "nginx", labelController: foo.Name}
 }
@@ -86,15 +85,15 @@ func podLabels(foo *samplev1alpha1.Foo) map[string]string {
 var podLabelKeys = []string{labelApp, labelController}
 
 // setPodLabels sets the labels of a Deployment's template that a Foo owns. It leaves them
-// alone if the selector is too large for the cache, because then nobody knows which
-// labels it allows.
+// alone if the selector is too large for the cache, because it can't tell which labels such
+// a selector allows.
 func setPodLabels(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	if isOversized(deployment.Spec.Selector) {
 		return
 	}
 	for key, value := range podLabels(foo) {
-		// A selector can't change, and the Pods must match it: where an adopted
-		// Deployment's asks for another value, that one stands.
+		// The selector is immutable, and the Pods must match it: if an adopted Deployment's
+		// selector requires another value, use that.
 		if selected, ok := deployment.Spec.Selector.MatchLabels[key]; ok {
 			value = selected
 		}
@@ -104,8 +103,8 @@ func setPodLabels(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	}
 }
 
-// isOversized reports whether a selector is too large for the cache, and for the status,
-// or is missing because it was.
+// isOversized reports whether a selector is too large for the cache and for the status, or
+// missing because it was too large.
 func isOversized(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return true
@@ -126,7 +125,7 @@ func isOversized(selector *metav1.LabelSelector) bool {
 }
 
 // isForbidden reports whether an expression of a selector excludes a label. The API
-// server would refuse a template with such a label.
+// server would refuse a template with that label.
 func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 	isOther := func(expression metav1.LabelSelectorRequirement) bool { return expression.Key != key }
 	about := slices.DeleteFunc(slices.Clone(selector.MatchExpressions), isOther)
@@ -134,8 +133,8 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 	return err == nil && !parsed.Matches(labels.Set{key: value})
 }
 
-// inheritReplicas begins with the number of an earlier Deployment if the Foo leaves it to
-// others.
+// inheritReplicas makes a new Deployment start with the replicas of an earlier one if the Foo
+// leaves them to others.
 func inheritReplicas(foo *samplev1alpha1.Foo) func(deployment, earlier *appsv1.Deployment) {
 	if foo.Spec.Replicas != nil {
 		return nil
@@ -147,8 +146,8 @@ func inheritReplicas(foo *samplev1alpha1.Foo) func(deployment, earlier *appsv1.D
 	}
 }
 
-// setImage sets a container's image, and the pull policy with it if that was the API
-// server's default for the old image: the one for the tag latest is Always.
+// setImage sets a container's image. It also sets the pull policy if that was the API
+// server's default for the old image: the default for the tag latest is Always.
 func setImage(container *corev1.Container, image string) {
 	if container.Image != image && container.ImagePullPolicy == defaultPullPolicy(container.Image) {
 		container.ImagePullPolicy = defaultPullPolicy(image)
@@ -168,15 +167,14 @@ func defaultPullPolicy(image string) corev1.PullPolicy {
 	return corev1.PullIfNotPresent
 }
 
-// writableFolders are those that nginx writes to. They belong to root in its image, so a Pod
-// without root gets a volume for each, by its name.
+// writableFolders are the directories that nginx writes to. They belong to root in its image,
+// so a Pod without root gets a volume for each.
 var writableFolders = []corev1.VolumeMount{{Name: "cache", MountPath: "/var/cache/nginx"}, {Name: "run", MountPath: "/run"}}
 
-// newPod returns the settings that a new Deployment's Pods have and the Foo does not own:
-// they run nginx without root, in namespaces that enforce the Pod Security Standard
-// restricted, too, and have no token. Nobody is the worse for changing them, and adding
-// them to a Deployment that has Pods, such as one of upstream's controller, would restart
-// those.
+// newPod returns the settings of a new Deployment's Pods that the Foo does not own. The Pods
+// run nginx without root, also in namespaces that enforce the restricted Pod Security
+// Standard, and have no token. Users may change these settings. Adding them to a Deployment
+// that has Pods, such as one created by upstream's controller, would restart the Pods.
 func newPod() corev1.PodSpec {
 	pod := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
@@ -215,7 +213,7 @@ func isLikeNew(pod *corev1.PodSpec) bool {
 
 func isOwnedContainer(container corev1.Container) bool { return container.Name == containerName }
 
-// ownedContainer returns the container that a Foo owns. It adds it if it is missing.
+// ownedContainer returns the container that a Foo owns, and adds it if it is missing.
 func ownedContainer(pod *corev1.PodSpec) *corev1.Container {
 	i := slices.IndexFunc(pod.Containers, isOwnedContainer)
 	if i < 0 {

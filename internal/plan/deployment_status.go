@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the caches keep of a Deployment, and what its status says.
+// The fields of a Deployment that the caches keep, and the meaning of its status.
 
 package plan
 
@@ -18,12 +18,12 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// keepDeployment returns the function that copies what the caches keep of a Deployment:
-// the fields that a Foo owns, those that decide whether and when it may set them, and
+// keepDeployment returns the function that copies the fields of a Deployment that the caches
+// keep: those that a Foo owns, those that determine whether and when it may set them, and
 // those that show the state of the rollout.
 func keepDeployment(image string) func(kept, found *appsv1.Deployment) {
-	// One copy of the containers for all Deployments that need no repair: 1.8 KiB are
-	// kept of each in place of 2.2.
+	// All Deployments that need no repair share one copy of the containers, so that each
+	// takes 1.8 KiB instead of 2.2.
 	wanted := []corev1.Container{{Name: containerName, Image: image}}
 	return func(kept, found *appsv1.Deployment) {
 		kept.Spec.Replicas = found.Spec.Replicas
@@ -41,8 +41,8 @@ func keepDeployment(image string) func(kept, found *appsv1.Deployment) {
 	}
 }
 
-// keptSelector returns a selector whole or not at all, because a part of it selects other
-// Pods.
+// keptSelector returns a selector whole or not at all, because a part of it would select
+// other Pods.
 func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	if isOversized(selector) {
 		return nil
@@ -50,9 +50,8 @@ func keptSelector(selector *metav1.LabelSelector) *metav1.LabelSelector {
 	return selector
 }
 
-// keptLabels returns those labels of the Pods that a Foo owns. If they are the
-// selector's, it returns the selector's map: 1.8 KiB are kept of a Deployment in place of
-// 2.1.
+// keptLabels returns the Pod labels that a Foo owns. If they equal the selector's labels, it
+// returns the selector's map, so that a Deployment takes 1.8 KiB instead of 2.1.
 func keptLabels(labels map[string]string, selector *metav1.LabelSelector) map[string]string {
 	kept := map[string]string{}
 	for _, key := range podLabelKeys {
@@ -78,7 +77,7 @@ func keptContainers(containers, wanted []corev1.Container) []corev1.Container {
 	return []corev1.Container{{Name: containerName, Image: truncate(containers[i].Image, maxKeptText)}}
 }
 
-// keptConditions returns the conditions that decide over readiness, cut to what messages
+// keptConditions returns the conditions that determine readiness, truncated to what messages
 // quote.
 func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	var kept []appsv1.DeploymentCondition
@@ -92,16 +91,16 @@ func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.Deployment
 	return kept
 }
 
-// reportDeployment puts a Deployment's numbers of Pods into the Foo's status.
+// reportDeployment copies a Deployment's Pod counts and selector to the Foo's status.
 func reportDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) {
 	foo.Status.Replicas = deployment.Status.Replicas
 	foo.Status.AvailableReplicas = deployment.Status.AvailableReplicas
 	foo.Status.Selector = selectorText(deployment.Spec.Selector)
 }
 
-// judgeRollout returns whether a Deployment is rolled out: its controller has seen the
-// newest spec, all Pods are of the newest template, and all are available. These are the
-// terms of kubectl rollout status.
+// judgeRollout returns whether a Deployment is rolled out: its controller has observed the
+// newest spec, all Pods have the newest template, and all are available. These are the
+// criteria of kubectl rollout status.
 func judgeRollout(deployment *appsv1.Deployment) Verdict {
 	desired := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := &deployment.Status
@@ -117,26 +116,26 @@ func judgeRollout(deployment *appsv1.Deployment) Verdict {
 		}
 		if isHeldBack(deployment) {
 			return stalled(samplev1alpha1.ReasonProgressing,
-				"Deployment %q is paused and has something to roll out: let it with 'kubectl rollout resume -n %s deployment %s'",
+				"Deployment %q is paused with changes to roll out: resume it with 'kubectl rollout resume -n %s deployment %s'",
 				deployment.Name, deployment.Namespace, deployment.Name)
 		}
 	}
-	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d available of %d wanted Pods",
+	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d of %d Pods available",
 		deployment.Name, status.AvailableReplicas, desired)
 }
 
-// isHeldBack reports whether a paused Deployment has something to roll out: Pods of an
+// isHeldBack reports whether a paused Deployment has changes to roll out: it has Pods with an
 // older template, or no Pods yet.
 func isHeldBack(deployment *appsv1.Deployment) bool {
 	status := &deployment.Status
 	return deployment.Spec.Paused && (status.UpdatedReplicas < status.Replicas || status.Replicas == 0)
 }
 
-// rolloutFailure returns why a Deployment does not roll out, in the words of its
-// controller: its Pods or its ReplicaSet can't be created, or there was no progress for
-// progressDeadlineSeconds. It returns "" if there is no such reason. final is true for the
-// latter. Pods that can't be created may be tomorrow's, or, in a new namespace, the next
-// second's.
+// rolloutFailure returns why a Deployment does not roll out, as reported by its controller:
+// its Pods or its ReplicaSet can't be created, or there was no progress for
+// progressDeadlineSeconds. It returns "" if there is no such reason. final is true only for
+// the latter: Pods that can't be created now may be created tomorrow, or, in a new namespace,
+// a second later.
 func rolloutFailure(conditions []appsv1.DeploymentCondition) (failure string, final bool) {
 	for _, condition := range conditions {
 		switch {
@@ -150,9 +149,9 @@ func rolloutFailure(conditions []appsv1.DeploymentCondition) (failure string, fi
 	return failure, final
 }
 
-// selectorText returns a label selector in the form that a list request takes. It returns
-// "" for one that the API server would not have accepted, and for one that is too large
-// for the status or the cache, because a part of a selector selects other Pods.
+// selectorText returns a label selector in the form that list requests use. It returns "" for
+// a selector that the API server would not have accepted, and for one that is too large
+// for the status or the cache, because a part of it would select other Pods.
 func selectorText(selector *metav1.LabelSelector) string {
 	if isOversized(selector) {
 		return ""

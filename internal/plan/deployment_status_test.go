@@ -37,14 +37,14 @@ func TestJudge(t *testing.T) {
 	rollingOut := func(message string) Verdict { return no("Progressing", `Deployment "web" is rolling out: `+message) }
 	couldNotBe := func(message string) Verdict { return no("Progressing", `Deployment "web" could not be `+message) }
 	otherwise := func(message string) Verdict {
-		return failed(`The API server stored Deployment "web" otherwise than asked: ` + message)
+		return failed(`The API server stored Deployment "web" with different values than requested: ` + message)
 	}
 	suspended := func(message string) Verdict { return no("Suspended", "spec.suspend is true, so "+message) }
 	available := func(pods string) Verdict {
 		return Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: `Deployment "web" has ` + pods + " Pods available"}
 	}
-	heldBack := no("Progressing", `Deployment "web" is paused and has something to roll out: `+
-		`let it with 'kubectl rollout resume -n team-a deployment web'`)
+	heldBack := no("Progressing", `Deployment "web" is paused with changes to roll out: `+
+		`resume it with 'kubectl rollout resume -n team-a deployment web'`)
 	wasStalled, wasRefused := footest.WithStatus(stalledStatus(1)), footest.WithStatus(footest.RefusedStatus())
 	newer, refused, down := footest.WithGeneration(2), apierrors.NewBadRequest("no"), errors.New("down")
 	for end, rows := range map[bool]map[string]struct {
@@ -59,21 +59,21 @@ func TestJudge(t *testing.T) {
 			"suspended, and nothing to do":     {a(footest.Suspended), has(), available("2 of 2")},
 			"paused with nothing to do":        {a(), has(paused), available("2 of 2")},
 			"a failure that is over":           {a(), has(withFailure("ReplicaFailure", "False", "old news")), available("2 of 2")},
-			"some Pods available":              {a(), has(withCounts(2, 2, 1)), rollingOut("1 available of 2 wanted Pods")},
-			"Pods of an old template remain":   {a(), has(withCounts(3, 2, 3)), rollingOut("3 available of 2 wanted Pods")},
-			"an unavailable old Pod remains":   {a(), has(withCounts(3, 2, 2)), rollingOut("2 available of 2 wanted Pods")},
-			"Pods of the new template missing": {a(), has(withCounts(2, 1, 2)), rollingOut("2 available of 2 wanted Pods")},
-			"the status is of an older spec":   {a(), has(footest.AtGeneration(2)), rollingOut("2 available of 2 wanted Pods")},
-			"paused, and scaled":               {a(), has(withCounts(2, 2, 1), paused), rollingOut("1 available of 2 wanted Pods")},
+			"some Pods available":              {a(), has(withCounts(2, 2, 1)), rollingOut("1 of 2 Pods available")},
+			"Pods of an old template remain":   {a(), has(withCounts(3, 2, 3)), rollingOut("3 of 2 Pods available")},
+			"an unavailable old Pod remains":   {a(), has(withCounts(3, 2, 2)), rollingOut("2 of 2 Pods available")},
+			"Pods of the new template missing": {a(), has(withCounts(2, 1, 2)), rollingOut("2 of 2 Pods available")},
+			"the status is of an older spec":   {a(), has(footest.AtGeneration(2)), rollingOut("2 of 2 Pods available")},
+			"paused, and scaled":               {a(), has(withCounts(2, 2, 1), paused), rollingOut("1 of 2 Pods available")},
 			"the ReplicaSet can't create Pods": {a(), has(withFailure("ReplicaFailure", "True", "exceeded quota: pods=0")),
 				failed(`Deployment "web" cannot create its Pods: exceeded quota: pods=0`)},
 			"an earlier one stays in service": {
 				a(), Child{Action: ActionNone, Current: footest.Deployment("a", withCounts(2, 2, 1)), InService: []Object{footest.Deployment("a", footest.Named("old"))}},
-				rollingOut(`1 available of 2 wanted Pods; Deployment "old" stays in service until then`)},
+				rollingOut(`1 of 2 Pods available; Deployment "old" stays in service until then`)},
 			"not created yet": {a(), Child{Action: ActionCreate}, no("Progressing", `Deployment "web" is being created`)},
 			"a cache that is stale says nothing": {
 				a(), Child{Action: ActionCreate, Failure: errors.New("stale"), Stale: true},
-				Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: "All that the Foo asks for is there"}},
+				Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: "Everything that the Foo specifies exists"}},
 			"the API server refuses": {a(), failing(refused), failed("The API server refused: no")},
 			"the API server refuses a new spec of what was stalled": {
 				a(newer, wasStalled), failing(refused), failed("The API server refused: no")},
@@ -96,13 +96,13 @@ func TestJudge(t *testing.T) {
 			"another number of Pods is stored than wanted": {
 				a(footest.WithReplicas(5)), has(), otherwise("spec.replicas is 2, not 5")},
 			"no container and no number of Pods are stored": {a(), has(withNothing),
-				otherwise("spec.replicas is missing, not 2; spec.template.spec.containers[nginx] is missing")},
+				otherwise("spec.replicas is unset, not 2; spec.template.spec.containers[nginx] is missing")},
 			"another image and label are stored than wanted": {
 				a(), has(footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")),
 				otherwise(`spec.template.metadata.labels.app is "x", not "nginx"; spec.template.spec.containers[nginx].image is "mirror/nginx", not "nginx:latest"`)},
 			"the owner was not stored": {a(), has(footest.WithoutOwner), otherwise("this Foo is not its controller")},
 			"the Deployment is being deleted": {a(), Child{Action: ActionWait},
-				no("Terminating", `Deployment "web" is being deleted; it is created again once it is gone`)},
+				no("Terminating", `Deployment "web" is being deleted; it will be recreated once it is gone`)},
 			"the Foo is being deleted as well": {a(footest.BeingDeleted),
 				Child{Action: ActionWait, Current: footest.Deployment("a", withFailure("ReplicaFailure", "True", "quota"))},
 				no("Terminating", "The Foo is being deleted")},
@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 				suspended(`Deployment "web" is not updated: spec.replicas is 5, not 2`)},
 			"suspended after a rename": {
 				a(footest.Suspended), Child{Action: ActionSuspend, Pending: ActionNone, Current: footest.Deployment("a")},
-				suspended("each Deployment of an earlier name stays")},
+				suspended("no Deployment with an earlier name is deleted")},
 			"the rollout makes no progress": {a(), has(withFailure("Progressing", "False", "the name is too long")),
 				failed(`Deployment "web" does not roll out: the name is too long`)},
 			"the API server has refused for long": {a(), Child{Action: ActionUpdate, Failure: refused, Refused: true},
@@ -127,8 +127,8 @@ func TestJudge(t *testing.T) {
 				otherwise("spec.replicas is 2, not 5")},
 			"somebody changes it back": {
 				a(), Child{Action: ActionNone, Current: footest.Deployment("a"), Opponent: "scaler", ChangedBack: "spec.replicas is 9, not 2"},
-				failed(`Deployment "web" is changed back after each repair, last by "scaler": spec.replicas is 9, not 2. ` +
-					`Stop whoever does it, or make the Foo ask for the same`)},
+				failed(`Deployment "web" is changed back after each repair, most recently by "scaler": spec.replicas is 9, not 2. ` +
+					`Stop that client, or change the Foo to match`)},
 			"paused, with Pods of an old template": {a(), has(withCounts(3, 1, 3), paused), heldBack},
 			"paused before there was a Pod":        {a(), has(withCounts(0, 0, 0), paused), heldBack},
 			"another Foo controls the Deployment": {a(), Child{Action: ActionLeave, Named: footest.Deployment("b")},

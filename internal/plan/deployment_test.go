@@ -197,7 +197,7 @@ func TestBrokenRowsAreDetected(t *testing.T) {
 			row.Report = func(_ *samplev1alpha1.Foo, child *appsv1.Deployment) { child.Status.Replicas++ }
 		}, "an object that was only read has changed"},
 		"Keep drops an owned field": {keeps(func(kept, _ *appsv1.Deployment) { kept.Spec.Replicas = nil }),
-			"by what the cache keeps update (spec.replicas is missing"},
+			"by what the cache keeps update (spec.replicas is unset"},
 		"Keep drops what Judge reads": {keeps(func(kept, _ *appsv1.Deployment) { kept.Status.AvailableReplicas = 0 }),
 			"it is ready: true, by what the cache keeps: false"},
 		"SetOwned sets a field of others": {sets(func(child *appsv1.Deployment, _ *int32) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// In which fields two states of an object differ, in words.
+// A description of the fields in which two states of an object differ.
 
 package plan
 
@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// describeDifferences lists the fields in which an object differs from what it should be,
-// such as "spec.replicas is 1, not 2". Elements of a list go by their names, where they
-// have any. Only drift is described, so this need not be fast.
+// describeDifferences lists the fields in which an object differs from its desired state,
+// such as "spec.replicas is 1, not 2". It identifies elements of a list by name, if they have
+// one. It describes only drift, so it need not be fast.
 func describeDifferences(found, wanted runtime.Object) string {
 	is, err := runtime.DefaultUnstructuredConverter.ToUnstructured(found)
 	should, errWanted := runtime.DefaultUnstructuredConverter.ToUnstructured(wanted)
@@ -42,12 +42,12 @@ func compareFields(path string, is, should any, differences *[]string) {
 	switch {
 	case is == nil && isElement:
 		*differences = append(*differences, path+" is missing")
-	case shouldMap && (isMap || is == nil): // of what is missing, each field is
+	case shouldMap && (isMap || is == nil): // a missing object lacks each field
 		for _, name := range slices.Sorted(maps.Keys(sets.KeySet(isFields).Union(sets.KeySet(shouldFields)))) {
 			compareFields(join(path, name), isFields[name], shouldFields[name], differences)
 		}
 	default:
-		*differences = append(*differences, fmt.Sprintf("%s is %s, not %s", path, quote(is, "missing"), quote(should, "left out")))
+		*differences = append(*differences, fmt.Sprintf("%s is %s, not %s", path, quote(is, "unset"), quote(should, "unset")))
 	}
 }
 
@@ -71,8 +71,9 @@ func fieldsOf(value any) (map[string]any, bool) {
 	return nil, false
 }
 
-// nameOf returns what tells an element of a list from the others, whatever these are,
-// because the caches may not keep them. A volume may be mounted twice: its name does not.
+// nameOf returns a value that distinguishes an element of a list from all others, including
+// those that the caches do not keep. A mount's name does not, because a volume may be mounted
+// twice.
 func nameOf(element any, otherwise string) string {
 	fields, _ := element.(map[string]any)
 	for _, key := range []string{"mountPath", "devicePath", "name"} {
@@ -90,15 +91,15 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// quote returns a value as a text of bounded length, or what to say of none.
+// quote returns a value as text of bounded length, or none if there is no value.
 func quote(value any, none string) string {
 	text := none
 	switch value := value.(type) {
 	case nil:
 	case string:
-		text = strconv.Quote(value) // not as JSON, which leaves control characters alone
+		text = strconv.Quote(value) // not as JSON, which does not escape all control characters
 	default:
-		encoded, _ := json.Marshal(value) // it was made from JSON
+		encoded, _ := json.Marshal(value) // it was decoded from JSON
 		text = string(encoded)
 	}
 	return truncate(text, maxQuotedName)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a write was made from, to recognize that a retry would send the same.
+// The inputs of a write, to recognize that a retry would send the same.
 
 package plan
 
@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// inputs are what a write was made from: what an owner asks for, and for a child what was
-// decided. Writes from equal ones would send the API server the same. The status of children
-// is not among them. All fields can be compared by equality.Semantic.
+// inputs are the inputs of a write: the owner's desired state, and for a child, the decision.
+// Writes from equal inputs send the API server the same. The status of children is not among
+// them. equality.Semantic can compare all fields.
 type inputs struct {
 	UID         types.UID
 	Generation  int64
 	Terminating bool
-	// Spec is compared, too: after a restore of etcd a generation can occur twice.
+	// Spec is compared, too: after a restore of etcd, a generation can occur twice.
 	Spec any
 
 	Action   Action
@@ -34,7 +34,7 @@ type objectInputs struct {
 	Owners      []metav1.OwnerReference
 }
 
-// StatusInputs returns what an owner's status is written from, to be compared.
+// StatusInputs returns the inputs of a write to an owner's status, for comparison.
 func StatusInputs(owner Owner) any { return inputsOf(owner) }
 
 func inputsOf(owner Owner) inputs {
@@ -43,7 +43,7 @@ func inputsOf(owner Owner) inputs {
 	}
 }
 
-// Inputs returns what a decision is carried out from, to be compared.
+// Inputs returns the inputs of the writes that carry out a decision, for comparison.
 func (c *Child) Inputs() any {
 	from := inputsOf(c.Owner)
 	from.Action = c.Action
@@ -60,8 +60,9 @@ func inputsOfObject(object metav1.Object) objectInputs {
 	return objectInputs{object.GetUID(), VersionOf(object), IsTerminating(object), object.GetOwnerReferences()}
 }
 
-// VersionOf returns what changes with an object's spec, and for most kinds not with its
-// status: the generation. Kinds without a status have none, and go by resourceVersion.
+// VersionOf returns a value that changes with an object's spec and, for most kinds, not with
+// its status: the generation. Kinds without a status have no generation; for them it returns
+// the resourceVersion.
 func VersionOf(object metav1.Object) string {
 	if generation := object.GetGeneration(); generation > 0 {
 		return strconv.FormatInt(generation, 10)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kinds of the program, whose objects own others.
+// The kinds of the program, whose objects own children.
 
 package plan
 
@@ -12,43 +12,42 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// Object is an object of the Kubernetes API, such as a *corev1.ConfigMap. It is nil where
-// there is none.
+// Object is an object of the Kubernetes API, such as a *corev1.ConfigMap, or nil if there is
+// none.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// CopyOf returns a deep copy, to be changed where the object is shared.
+// CopyOf returns a deep copy, to change instead of a shared object.
 func CopyOf[T Object](object T) T {
 	return object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the type of the original
 }
 
-// Owner is an object that owns others: a Foo. All that is the same for every kind of the
-// program sees one through these methods.
+// Owner is an object that owns children: a Foo. The code that is the same for every kind of
+// the program accesses it through these methods.
 type Owner interface {
 	Object
-	// GetSpec returns the desired state, and GetStatus the observed one. They are for
-	// comparing.
+	// GetSpec returns the desired state, and GetStatus the observed state, for comparison.
 	GetSpec() any
 	GetStatus() any
-	// IsSuspended reports whether nothing may be written for it but its status.
+	// IsSuspended reports whether only its status may be written.
 	IsSuspended() bool
-	// GetConditions and GetObservedGeneration return fields of the status, which may be set.
+	// GetConditions and GetObservedGeneration return fields of the status, to be read or set.
 	GetConditions() *[]metav1.Condition
 	GetObservedGeneration() *int64
-	// ResetStatus clears the status, and ResetProgress those numbers in it that change while
-	// a child makes progress.
+	// ResetStatus clears the status, and ResetProgress the numbers in it that change while a
+	// child makes progress.
 	ResetStatus()
 	ResetProgress()
 }
 
 // OwnerKind is a kind of the program.
 type OwnerKind struct {
-	// Kind is its name, such as "Foo", and Resource that of its URLs.
+	// Kind is its name, such as "Foo", and Resource identifies it in URLs.
 	Kind     string
 	Resource schema.GroupVersionResource
-	// Trim returns a new object with the spec and the status of another.
+	// Trim returns a new object with only the spec and the status of found.
 	Trim func(found Owner) Owner
 	// Children are the kinds that its objects own, in the order in which they are written.
 	Children []*ChildKind
@@ -59,7 +58,7 @@ func Kinds(image string) []*OwnerKind {
 	return []*OwnerKind{Foos(image)}
 }
 
-// Foos declares the kind Foo and what Foos own. image is that of their Pods.
+// Foos declares the kind Foo and the kinds that Foos own. Their Pods run image.
 func Foos(image string) *OwnerKind {
 	foos := &OwnerKind{
 		Kind:     "Foo",

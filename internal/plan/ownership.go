@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Ownership: which Foo controls an object, which it may adopt, and the keys of the caches' indexes,
-// by which it is found.
+// Ownership: which Foo controls an object or may adopt it, and the keys of the caches' indexes
+// that find it.
 
 package plan
 
@@ -18,8 +18,8 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// ControllerOf returns the controller reference of an object if that names one of the kind,
-// else nil.
+// ControllerOf returns an object's controller reference if it names an owner of the kind, else
+// nil.
 func (k *OwnerKind) ControllerOf(object metav1.Object) *metav1.OwnerReference {
 	if ref := metav1.GetControllerOfNoCopy(object); ref != nil && k.isNamedBy(ref) {
 		return ref
@@ -27,24 +27,24 @@ func (k *OwnerKind) ControllerOf(object metav1.Object) *metav1.OwnerReference {
 	return nil
 }
 
-// isNamedBy reports whether an owner reference is to one of the kind. It ignores
-// the version, because a reference outlives the API version that it was written with.
+// isNamedBy reports whether an owner reference names an owner of the kind. It ignores the
+// version, because a reference outlives the API version that it was written with.
 func (k *OwnerKind) isNamedBy(ref *metav1.OwnerReference) bool {
 	version, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && ref.Kind == k.Kind && version.Group == k.Resource.Group
 }
 
 // IsControlledBy reports whether this very Foo controls an object. The UID decides: a Foo
-// that was deleted and created again under the same name is another owner, and the
-// garbage collector is about to delete the objects of the first. An owner is in the
-// namespace of what it owns; in another namespace the UID means nothing.
+// that was deleted and recreated with the same name is another owner, and the garbage
+// collector is about to delete the objects of the first. An owner is in the same namespace
+// as its objects; in another namespace the UID means nothing.
 func (k *OwnerKind) IsControlledBy(object metav1.Object, owner Owner) bool {
 	ref := k.ControllerOf(object)
 	return ref != nil && ref.UID == owner.GetUID() && object.GetNamespace() == owner.GetNamespace()
 }
 
-// HasSameHolder reports whether two states of an object give the same answer to whoever
-// waits for its name: who controls it, whether it goes, and whom it may be handed over to.
+// HasSameHolder reports whether two states of an object are the same for the Foos that wait
+// for its name: who controls it, whether it is being deleted, and which Foo may adopt it.
 func HasSameHolder(before, after metav1.Object) bool {
 	return before.GetUID() == after.GetUID() && IsTerminating(before) == IsTerminating(after) &&
 		equality.Semantic.DeepEqual(metav1.GetControllerOfNoCopy(before), metav1.GetControllerOfNoCopy(after)) &&
@@ -53,15 +53,15 @@ func HasSameHolder(before, after metav1.Object) bool {
 
 // mayAdopt reports whether a Foo may become the controller of an object: the object has
 // no controller, is not being deleted, and its annotation names the Foo. Without the
-// annotation an orphan stays an orphan, because somebody may have orphaned it on purpose.
+// annotation an orphan stays an orphan, because someone may have orphaned it on purpose.
 func mayAdopt(object metav1.Object, owner Owner) bool {
 	return metav1.GetControllerOfNoCopy(object) == nil && !IsTerminating(object) &&
 		object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] == owner.GetName()
 }
 
-// adopted returns a copy of an object with the Foo as its controller and the owned fields
-// as the Foo asks. It removes the annotation that asked for the adoption: if the object
-// loses its controller again, another adoption needs another annotation.
+// adopted returns a copy of an object with the Foo as its controller and the owned fields in
+// the desired state. It removes the annotation that allows the adoption: if the object loses
+// its controller again, another adoption needs another annotation.
 func (c *ChildKind) adopted(found Object, owner Owner, seen Seen) Object {
 	adopted := c.withOwnedFields(found, owner, seen)
 	owners := slices.DeleteFunc(adopted.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
@@ -80,8 +80,8 @@ func (k *OwnerKind) newControllerRef(owner Owner) metav1.OwnerReference {
 	return *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind))
 }
 
-// AsksTheSame reports whether two states of a Foo ask for the same: neither did the spec
-// change, nor did the deletion begin in between.
+// AsksTheSame reports whether two states of a Foo have the same desired state: the spec did
+// not change in between, and no deletion began.
 func AsksTheSame(before, after Owner) bool {
 	return equality.Semantic.DeepEqual(StatusInputs(before), StatusInputs(after))
 }
@@ -91,27 +91,27 @@ func IsTerminating(object metav1.Object) bool {
 	return object.GetDeletionTimestamp() != nil
 }
 
-// indexBuckets is how many values an index has. Each is a set; a set for each object
-// would be a tenth of the caches' memory.
+// indexBuckets is the number of values in an index. The index has a set for each value; a set
+// for each object would take a tenth of the caches' memory.
 const indexBuckets = 4096
 
-// Buckets are the values of the caches' indexes. Whoever may write Foos chooses the names
-// that are indexed. The seed, a different one at each start, prevents that somebody
-// chooses names that all share one bucket.
+// Buckets maps keys to the values of the caches' indexes. Users who may write Foos choose the
+// names that are indexed. The seed, which differs at each start, keeps anyone from choosing
+// names that all share one bucket.
 type Buckets struct {
 	seed maphash.Seed
 }
 
-// NewBuckets returns Buckets with a seed of their own.
+// NewBuckets returns Buckets with a new seed.
 func NewBuckets() Buckets { return Buckets{maphash.MakeSeed()} }
 
-// Of returns the bucket of a value. Other values share it, so whoever looks something up
-// there has to compare.
+// Of returns the bucket of a value. Other values share it, so a caller has to compare the
+// objects that it finds there.
 func (b Buckets) Of(value string) string {
 	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
 }
 
-// ByControllerUID indexes an object by the UID of the one of the kind that controls it.
+// ByControllerUID indexes an object by the UID of the owner of the kind that controls it.
 func (k *OwnerKind) ByControllerUID(b Buckets, object metav1.Object) []string {
 	if ref := k.ControllerOf(object); ref != nil {
 		return []string{b.Of(string(ref.UID))}
@@ -119,7 +119,7 @@ func (k *OwnerKind) ByControllerUID(b Buckets, object metav1.Object) []string {
 	return nil
 }
 
-// ByChildName indexes a Foo by the child of the kind that it asks for.
+// ByChildName indexes a Foo by the name of the child of the kind that it wants.
 func (c *ChildKind) ByChildName(b Buckets, owner Owner) []string {
 	if !c.Wanted(owner) {
 		return nil

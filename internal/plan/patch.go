@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Updates as patches, and who last set what a patch changes.
+// Updates as patches, and the last manager of the fields that a patch changes.
 
 package plan
 
@@ -19,24 +19,24 @@ import (
 )
 
 // Patch returns the patch that turns a live child into the desired one. It names the live
-// child's UID and resourceVersion: if anybody has written in between, the API server
-// answers Conflict.
+// child's UID and resourceVersion: if anyone has written in between, the API server
+// returns Conflict.
 //
-// Fields that this client does not know are in neither object, so they stay as they are.
-// The patch is a strategic one, which merges lists by key. The API server takes that for
-// its own kinds only; for a kind that a CustomResourceDefinition declares, Patch returns a
-// JSON merge patch, which replaces a list that changes as a whole.
+// Fields that this client does not know are in neither object, so they stay unchanged.
+// The patch is a strategic merge patch, which merges lists by key. The API server accepts
+// those only for its own kinds; for a kind that a CustomResourceDefinition declares, Patch
+// returns a JSON merge patch, which replaces a changed list as a whole.
 func (c *ChildKind) Patch(live, desired Object) (types.PatchType, []byte, error) {
 	was := CopyOf(live)
-	was.SetUID("") // so that both are in the patch
+	was.SetUID("") // so that the patch contains both
 	was.SetResourceVersion("")
 	before, err := json.Marshal(was)
 	if err != nil {
-		return "", nil, fmt.Errorf("encoding %s %q as it is: %w", c.Kind, live.GetName(), err)
+		return "", nil, fmt.Errorf("encoding the live %s %q: %w", c.Kind, live.GetName(), err)
 	}
 	after, err := json.Marshal(desired)
 	if err != nil {
-		return "", nil, fmt.Errorf("encoding %s %q as the Foo asks: %w", c.Kind, live.GetName(), err)
+		return "", nil, fmt.Errorf("encoding the desired %s %q: %w", c.Kind, live.GetName(), err)
 	}
 	patchType, patch := types.StrategicMergePatchType, []byte(nil)
 	if scheme.Scheme.IsGroupRegistered(c.Resource.Group) {
@@ -46,14 +46,14 @@ func (c *ChildKind) Patch(live, desired Object) (types.PatchType, []byte, error)
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("comparing %s %q with what the Foo asks for: %w", c.Kind, live.GetName(), err)
+		return "", nil, fmt.Errorf("comparing %s %q with its desired state: %w", c.Kind, live.GetName(), err)
 	}
 	return patchType, patch, nil
 }
 
-// strategicPatch returns the strategic merge patch between two objects. It compares without
-// the lists that stay as they are: comparing fails at each list in which an element lacks
-// the key to merge by, and the API server stores some, such as imagePullSecrets: [{}].
+// strategicPatch returns the strategic merge patch between two objects. It leaves out the
+// lists that do not change: the comparison fails on a list in which an element lacks the
+// merge key, and the API server stores such lists, for example imagePullSecrets: [{}].
 func strategicPatch(before, after []byte, schema any) ([]byte, error) {
 	var was, becomes map[string]any
 	if err := errors.Join(json.Unmarshal(before, &was), json.Unmarshal(after, &becomes)); err != nil {
@@ -84,7 +84,7 @@ func dropCommonLists(was, becomes map[string]any) {
 }
 
 // ChangedBy returns the manager that last set one of the fields of an object that a patch
-// is about to change, or "" if the object does not say.
+// is about to change, or "" if the object does not record it.
 func ChangedBy(live metav1.Object, patch []byte) string {
 	var changes map[string]any
 	if err := json.Unmarshal(patch, &changes); err != nil {
@@ -103,8 +103,8 @@ func ChangedBy(live metav1.Object, patch []byte) string {
 	return last.Manager
 }
 
-// anyOwned reports whether one of the fields that a patch sets is among those of a manager,
-// in the form of metav1.FieldsV1: "f:NAME" for a field, `k:{"name":"NAME"}` for an element.
+// anyOwned reports whether a patch sets one of a manager's fields. These have the form of
+// metav1.FieldsV1: "f:NAME" for a field, `k:{"name":"NAME"}` for an element.
 func anyOwned(fields, changes map[string]any) bool {
 	for name, change := range changes {
 		owned, found := fields["f:"+name].(map[string]any)

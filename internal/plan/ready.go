@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether a Foo is ready, and if not, why and what its user can do.
+// Whether a Foo is ready, and if not, why, and what its user can do.
 
 package plan
 
@@ -21,7 +21,7 @@ import (
 type WriteError struct {
 	// Doing and Done name the write, such as "creating" and "created".
 	Doing, Done string
-	// Kind and Name are the child's.
+	// Kind and Name identify the child.
 	Kind, Name string
 	Err        error
 }
@@ -33,9 +33,9 @@ func (e *WriteError) Error() string {
 // Unwrap returns the error of the API server or of the connection to it.
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// These end the reasons for which a user has to do something, which begin with the kind of
-// a child: Conflict means that the object of the name belongs to somebody else, Failed that
-// the API server refused the child, or that it can't do its work.
+// The suffixes of the reasons that require a user to act; the kind of the child comes first.
+// Conflict means that the object with the name does not belong to the Foo. Failed means that
+// the API server refused the child, or that the child can't do its work.
 const (
 	conflict = "Conflict"
 	failed   = "Failed"
@@ -46,8 +46,8 @@ func (k *OwnerKind) terminating() Verdict {
 	return notReady(samplev1alpha1.ReasonTerminating, "The %s is being deleted", k.Kind)
 }
 
-// firstObstacle returns the first verdict that keeps a Foo from being ready, or one of all of
-// them if none does.
+// firstObstacle returns the first verdict that keeps a Foo from being ready. If none does, it
+// returns a verdict that combines all of them.
 func (k *OwnerKind) firstObstacle(owner Owner, verdicts []Verdict) Verdict {
 	var messages []string
 	for _, verdict := range verdicts {
@@ -61,12 +61,12 @@ func (k *OwnerKind) firstObstacle(owner Owner, verdicts []Verdict) Verdict {
 	if IsTerminating(owner) {
 		return k.terminating()
 	}
-	return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable, Message: cmp.Or(strings.Join(messages, "; "), "All that the "+k.Kind+" asks for is there")}
+	return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable, Message: cmp.Or(strings.Join(messages, "; "), "Everything that the "+k.Kind+" specifies exists")}
 }
 
-// readiness returns whether a Foo can be ready by a child after a sync. The first obstacle
-// decides. A Foo becomes ready only by a sync in which nothing failed, and only by
-// children that are as it asks.
+// readiness returns whether a child allows the Foo to be ready after a sync. The first
+// obstacle decides. A Foo becomes ready only in a sync in which nothing failed, and only if
+// its children are in their desired state.
 func (c *Child) readiness() Verdict {
 	owner := c.Owner
 	name := truncate(c.Name(owner), maxQuotedName)
@@ -80,7 +80,7 @@ func (c *Child) readiness() Verdict {
 	case c.Action == ActionSuspend:
 		return c.judgeSuspended()
 	case c.Action == ActionWait:
-		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it is created again once it is gone", c.Kind, name)
+		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it will be recreated once it is gone", c.Kind, name)
 	case failure.IsRefusal(c.Failure):
 		refused := notReady(c.Kind+failed, "The API server refused: %s", truncate(c.Failure.Error(), maxServerWords))
 		refused.Stalled = c.Refused || c.WasStalled(owner)
@@ -92,28 +92,28 @@ func (c *Child) readiness() Verdict {
 	case c.Current == nil:
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
 	case c.Paced:
-		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is updated once fewer others roll out (-max-rollouts): %s",
+		return notReady(samplev1alpha1.ReasonProgressing, "%s %q will be updated once fewer others are rolling out (-max-rollouts): %s",
 			c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
 	case c.ChangedBack != "":
-		return stalled(c.Kind+failed, "%s %q is changed back after each repair, last by %q: %s. Stop whoever does it, or make the %s ask for the same",
+		return stalled(c.Kind+failed, "%s %q is changed back after each repair, most recently by %q: %s. Stop that client, or change the %s to match",
 			c.Kind, name, truncate(cmp.Or(c.Opponent, "an unknown manager"), maxQuotedName), truncate(c.ChangedBack, maxServerWords), c.OwnerKind.Kind)
 	case c.CurrentDrift != "":
-		otherwise := notReady(c.Kind+failed, "The API server stored %s %q otherwise than asked: %s", c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
+		otherwise := notReady(c.Kind+failed, "The API server stored %s %q with different values than requested: %s", c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
 		otherwise.Stalled = c.Recurs
 		return otherwise
 	}
 	return c.Judge(c.Current)
 }
 
-// IsReady reports whether a Foo can be ready by this child, if it is as the Foo asks.
+// IsReady reports whether a child in its desired state allows the Foo to be ready.
 func (c *ChildKind) IsReady(child Object) bool {
 	return c.Judge(child).Status == metav1.ConditionTrue
 }
 
-// judgeOutage is the verdict after a write or a live read that failed for a reason that
-// will pass. It says nothing about the child as it was before. If the API server refused
-// the same spec earlier, somebody has to act, so the condition goes on saying that:
-// outages and refusals in turns are one condition.
+// judgeOutage returns the verdict after a write or a live read that failed for a temporary
+// reason. It says nothing about the child's earlier state. If the API server refused the same
+// spec before, someone still has to act, so the condition continues to say that: alternating
+// outages and refusals give one condition.
 func (c *ChildKind) judgeOutage(owner Owner, act Action, err error) Verdict {
 	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == owner.GetGeneration() {
@@ -127,24 +127,24 @@ func (c *ChildKind) judgeOutage(owner Owner, act Action, err error) Verdict {
 		c.Kind, truncate(name, maxQuotedName), done, truncate(failure.Describe(err), maxServerWords))
 }
 
-// participles name what a sync was going to do to a child when a live read failed.
+// participles name what a sync was about to do to a child when a live read failed.
 var participles = map[Action]string{
 	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked",
 }
 
-// judgeSuspended says what a Foo's suspension holds back.
+// judgeSuspended reports which write a Foo's suspension prevents.
 func (c *Child) judgeSuspended() Verdict {
 	what := fmt.Sprintf("%s %q is not %s", c.Kind, truncate(c.Name(c.Owner), maxQuotedName), participles[c.Pending])
 	switch {
 	case c.Pending == ActionNone:
-		what = fmt.Sprintf("each %s of an earlier name stays", c.Kind)
+		what = fmt.Sprintf("no %s with an earlier name is deleted", c.Kind)
 	case c.CurrentDrift != "":
 		what += ": " + truncate(c.CurrentDrift, maxServerWords)
 	}
 	return stalled(samplev1alpha1.ReasonSuspended, "spec.suspend is true, so %s", what)
 }
 
-// judgeConflict says who has the object that a Foo asks for.
+// judgeConflict reports who owns the object that a Foo wants.
 func (c *ChildKind) judgeConflict(owner Owner, taken metav1.Object) Verdict {
 	var otherName []string
 	if c.NamedBy != "" {
@@ -165,7 +165,7 @@ func notReady(reason, format string, args ...any) Verdict {
 	return Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// stalled is like notReady, for what only somebody else can end.
+// stalled is like notReady, for a state that lasts until someone acts.
 func stalled(reason, format string, args ...any) Verdict {
 	verdict := notReady(reason, format, args...)
 	verdict.Stalled = true

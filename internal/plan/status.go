@@ -17,7 +17,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// maxServerWords bounds, in bytes, how much of an error a condition's message quotes: a
+// maxServerWords bounds, in bytes, how much of an error a condition's message quotes. A
 // refusal can list every field of an object.
 const maxServerWords = 512
 
@@ -25,23 +25,23 @@ const maxServerWords = 512
 // server bounds neither in an owner reference.
 const maxQuotedName = 253
 
-// Verdict is what a Foo's status says because of a child, or of another part of a sync.
+// Verdict is what a child, or another part of a sync, contributes to a Foo's status.
 type Verdict struct {
-	// Status, Reason and Message are those of the condition Ready if this is what keeps the
-	// Foo from being ready, or if nothing does.
+	// Status, Reason and Message become those of the condition Ready if this verdict keeps
+	// the Foo from being ready, or if none does.
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
-	// Stalled is true if nothing will happen before somebody else does something.
+	// Stalled is true if nothing will happen until someone acts.
 	Stalled bool
-	// Own is the condition of the child alone. Without a type there is none, and without a
-	// status the Foo has it no more.
+	// Own is the condition for this child alone. If it has no type, there is none. If it has
+	// no status, the Foo loses the condition.
 	Own metav1.Condition
-	// Report adds to a Foo's status what the child reports. It may be nil.
+	// Report adds what the child reports to a Foo's status. It may be nil.
 	Report func(owner Owner)
 }
 
-// Verdict returns what a Foo's status says of a child after a sync.
+// Verdict returns what the child contributes to the Foo's status after a sync.
 func (c *Child) Verdict() Verdict {
 	verdict := c.readiness()
 	if len(c.InService) > 0 && verdict.Status == metav1.ConditionFalse {
@@ -61,10 +61,10 @@ func (c *Child) Verdict() Verdict {
 	return verdict
 }
 
-// WithStatus returns a copy of a Foo with the status that it has after a sync. now becomes
-// the time of the condition's transition if there is one.
+// WithStatus returns a copy of a Foo with its status after a sync. Conditions that change get
+// the transition time now.
 func (k *OwnerKind) WithStatus(owner Owner, verdicts []Verdict, now metav1.Time) Owner {
-	// A copy: everybody shares the objects of a cache.
+	// A copy, because the objects of a cache are shared.
 	after := CopyOf(owner)
 	conditions := *after.GetConditions()
 	after.ResetStatus()
@@ -87,7 +87,7 @@ func (k *OwnerKind) WithStatus(owner Owner, verdicts []Verdict, now metav1.Time)
 		}
 	}
 	for i := range *after.GetConditions() {
-		// The API server wants a time, and one that can't be read is none.
+		// The API server requires a time, and decoding drops an unreadable one.
 		if since := &(*after.GetConditions())[i].LastTransitionTime; since.IsZero() {
 			*since = now
 		}
@@ -95,7 +95,7 @@ func (k *OwnerKind) WithStatus(owner Owner, verdicts []Verdict, now metav1.Time)
 	return after
 }
 
-// setCondition sets a condition for the newest spec, or removes one without a status.
+// setCondition sets a condition for the newest spec, or removes it if it has no status.
 func setCondition(owner Owner, now metav1.Time, condition metav1.Condition) {
 	if condition.Status == "" {
 		meta.RemoveStatusCondition(owner.GetConditions(), condition.Type)
@@ -105,8 +105,7 @@ func setCondition(owner Owner, now metav1.Time, condition metav1.Condition) {
 	meta.SetStatusCondition(owner.GetConditions(), condition)
 }
 
-// trueIf returns the status of a condition that is True while something holds, and absent
-// otherwise.
+// trueIf returns the status of a condition that is either True or absent.
 func trueIf(holds bool) metav1.ConditionStatus {
 	if holds {
 		return metav1.ConditionTrue
@@ -114,30 +113,30 @@ func trueIf(holds bool) metav1.ConditionStatus {
 	return ""
 }
 
-// IsAtRest reports whether a Foo's status says that it is ready, or that it will not become so
-// before somebody else does something: tools that wait for a Foo go by Stalled, too.
+// IsAtRest reports whether a Foo's status says that it is ready, or that it will not become
+// ready until someone acts. Tools that wait for a Foo also stop at Stalled.
 func IsAtRest(owner Owner) bool {
 	return meta.IsStatusConditionTrue(*owner.GetConditions(), samplev1alpha1.ConditionReady) ||
 		meta.IsStatusConditionTrue(*owner.GetConditions(), samplev1alpha1.ConditionStalled)
 }
 
-// WasStalled reports whether a Foo's status says that its newest spec is stalled by this
-// child, which is refused, stored otherwise, or changed back after each repair.
+// WasStalled reports whether a Foo's status says that this child stalls the newest spec: it is
+// refused, stored with different values, or changed back after each repair.
 func (c *ChildKind) WasStalled(owner Owner) bool {
 	was := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionStalled)
 	return was != nil && was.Status == metav1.ConditionTrue && was.Reason == c.Kind+failed && was.ObservedGeneration == owner.GetGeneration()
 }
 
-// SaysReady reports whether a Foo's status says that it is ready for its newest spec.
+// SaysReady reports whether a Foo's status says that the Foo is ready for its newest spec.
 func SaysReady(owner Owner) bool {
 	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == owner.GetGeneration() &&
 		*owner.GetObservedGeneration() == owner.GetGeneration()
 }
 
-// CountByReady counts Foos by the status of their condition Ready. A condition of an
-// older generation counts as Unknown: a changed Foo must not count as ready while its
-// status can't be written.
+// CountByReady counts Foos by the status of their condition Ready. A condition for an older
+// generation counts as Unknown: a changed Foo must not count as ready while its status
+// can't be written.
 func CountByReady(foos []any) map[metav1.ConditionStatus]int {
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
 	for _, object := range foos {
@@ -154,15 +153,15 @@ func CountByReady(foos []any) map[metav1.ConditionStatus]int {
 	return counts
 }
 
-// ReadyChanged returns the condition Ready of a Foo with a new status if its status or reason
-// differ from the old one's, else nil. A change of the message alone, such as one more
-// available Pod, is no transition.
+// ReadyChanged returns the condition Ready of a Foo's new status if its status or reason
+// changed, else nil. A change of the message alone, such as one more available Pod, is not a
+// transition.
 func ReadyChanged(before, after Owner) *metav1.Condition {
 	return changed(before, after, samplev1alpha1.ConditionReady)
 }
 
-// OwnChanged returns the conditions of single children of an owner with a new status that have
-// come, or whose status or reason differ from the old one's.
+// OwnChanged returns the conditions for single children in an owner's new status that are new,
+// or whose status or reason changed.
 func (k *OwnerKind) OwnChanged(before, after Owner) (all []metav1.Condition) {
 	for _, kind := range k.Children {
 		if own := changed(before, after, kind.Condition); own != nil {
@@ -182,8 +181,8 @@ func changed(before, after Owner, condition string) *metav1.Condition {
 }
 
 // truncate cuts a text to at most limit bytes, at the boundary of a character. It replaces
-// what is not UTF-8, as in the answer of a proxy: the API server would store it otherwise
-// than it was sent.
+// invalid UTF-8, for example in a proxy's response, because the API server would not store it
+// as sent.
 func truncate(text string, limit int) string {
 	const mark = "..."
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
@@ -197,8 +196,7 @@ func truncate(text string, limit int) string {
 	return text[:cut] + mark
 }
 
-// EventType returns the type of the Event for a reason: Warning if the user has to do
-// something about it.
+// EventType returns the type of the Event for a reason: Warning if the user has to act.
 func EventType(reason string) string {
 	if strings.HasSuffix(reason, conflict) || strings.HasSuffix(reason, failed) {
 		return corev1.EventTypeWarning

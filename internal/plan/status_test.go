@@ -118,7 +118,7 @@ func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	foo := footest.Foo("a")
 	silent := Verdict{Status: metav1.ConditionTrue}
 	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []Verdict{silent, silent}, footest.Now))
-	footest.ExpectEqual(t, "the message", "All that the Foo asks for is there", ready.Message)
+	footest.ExpectEqual(t, "the message", "Everything that the Foo specifies exists", ready.Message)
 }
 
 func TestCountByReady(t *testing.T) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the caches keep of an object.
+// The parts of an object that the caches keep.
 
 package plan
 
@@ -11,17 +11,17 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// maxKeptText bounds, in bytes, what the cache keeps of texts that the API server does
-// not bound: an owner's kind and name, an image. No message quotes as much.
+// maxKeptText bounds, in bytes, how much the cache keeps of texts that the API server does
+// not bound: an owner's kind and name, an image. No message quotes that much.
 const maxKeptText = 1024
 
-// Transform is a cache.TransformFunc for the objects of the kind. It drops everything that no decision
-// reads before a Foo enters an informer's cache. Whoever may write Foos or their children
-// can put more than a mebibyte into one: annotations, finalizers, owner references. What
-// the caches keep of an object is bounded, whatever is in it.
+// Transform is a cache.TransformFunc for the objects of the kind. Before a Foo enters an
+// informer's cache, it drops everything that no decision reads. Users who may write Foos or
+// their children can put more than a mebibyte into one: annotations, finalizers, owner
+// references. The size of a cached object is bounded, whatever it contains.
 //
-// A Foo's status is sent with what is left of the Foo, because the API server takes only
-// the status from that request.
+// A status update sends the trimmed Foo, because the API server takes only the status from
+// that request.
 func (k *OwnerKind) Transform(object any) (any, error) {
 	owner, ok := object.(Owner)
 	if !ok {
@@ -32,9 +32,9 @@ func (k *OwnerKind) Transform(object any) (any, error) {
 	return kept, nil
 }
 
-// Transform is a cache.TransformFunc for the objects of a kind. It keeps the fields that
-// a Foo owns and those that the status is made from. Of an object that no Foo controls, it
-// keeps who controls it. So no update is made from the cache, only from a live read.
+// Transform is a cache.TransformFunc for the objects of a kind. It keeps the fields that a Foo
+// owns and those that the status is based on. Of an object that no Foo controls, it keeps only
+// the controller. So updates must be based on a live read, never on the cache.
 func (c *ChildKind) Transform(object any) (any, error) {
 	found, ok := object.(Object)
 	if !ok {
@@ -65,8 +65,8 @@ func keepIdentity(kept, found metav1.Object) {
 }
 
 // keptController returns the fields of a controller reference that decisions and messages
-// read. One that is not to a Foo of our group loses its API version, so that it can't
-// become one when its texts are cut.
+// read. A reference that does not name an owner of the kind loses its API version, so that
+// truncating its texts can't turn it into one that does.
 func (k *OwnerKind) keptController(ref *metav1.OwnerReference) metav1.OwnerReference {
 	kept := metav1.OwnerReference{
 		Kind:       truncate(ref.Kind, maxKeptText),
@@ -80,7 +80,7 @@ func (k *OwnerKind) keptController(ref *metav1.OwnerReference) metav1.OwnerRefer
 	return kept
 }
 
-// consentIn returns the one annotation that a decision reads, if it can be the name of a
+// consentIn returns the only annotation that a decision reads, if it can be the name of a
 // Foo.
 func consentIn(object metav1.Object) map[string]string {
 	by, ok := object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]

@@ -152,8 +152,8 @@ func TestDescribeDifferences(t *testing.T) {
 		"an element too few":       {env("A", "1"), env("A", "1", "B", "2"), `spec.containers[nginx].env[B] is missing`},
 		"all elements too few":     {env(), env("B", "2"), `spec.containers[nginx].env[B] is missing`},
 		"two elements of one name": {env("A", "1", "A", "2"), env("A", "1", "A", "3"), `spec.containers[nginx].env[1].value is "2", not "3"`},
-		"an element too many":      {env("A", "1"), env(), `spec.containers[nginx].env is [{"name":"A","value":"1"}], not left out`},
-		"a mount by its path":      {mounts("/a", "/b"), mounts("/c", "/b"), `spec.containers[nginx].volumeMounts[/a] is {"mountPath":"/a","name":"page"}, not left out; spec.containers[nginx].volumeMounts[/c] is missing`},
+		"an element too many":      {env("A", "1"), env(), `spec.containers[nginx].env is [{"name":"A","value":"1"}], not unset`},
+		"a mount by its path":      {mounts("/a", "/b"), mounts("/c", "/b"), `spec.containers[nginx].volumeMounts[/a] is {"mountPath":"/a","name":"page"}, not unset; spec.containers[nginx].volumeMounts[/c] is missing`},
 		"a volume mounted again":   {mounts("/a"), mounts("/a", "/b"), `spec.containers[nginx].volumeMounts[/b] is missing`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestDescribeDifferences(t *testing.T) {
 func TestMissingMapsAreDescribedByTheirFields(t *testing.T) {
 	wanted := &corev1.Pod{}
 	wanted.Labels = map[string]string{"app": "web"}
-	footest.ExpectEqual(t, "the differences", `metadata.labels.app is missing, not "web"`, describeDifferences(&corev1.Pod{}, wanted))
+	footest.ExpectEqual(t, "the differences", `metadata.labels.app is unset, not "web"`, describeDifferences(&corev1.Pod{}, wanted))
 }
 
 func TestChangedBy(t *testing.T) {

@@ -12,29 +12,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// World is what a sync knows of an owner and of its children. The caches fill it, and
-// whoever takes a step corrects it.
+// World is what a sync knows about an owner and its children. The caches fill it, and each
+// step updates it.
 type World struct {
 	Owner Owner
-	// Children are those about which was decided so far, in the order of the table.
+	// Children are the children decided on so far, in the order of the table.
 	Children []*Child
 
 	kind *OwnerKind
 	read func(kind *ChildKind) (named Object, controlled []Object)
 }
 
-// NewWorld returns what the caches say. read returns the object of the name that the owner
-// asks for, or nil, and all objects of a kind that it controls.
+// NewWorld returns the World according to the caches. read returns the object with the name
+// that the owner wants, or nil, and all objects of a kind that the owner controls.
 func (k *OwnerKind) NewWorld(owner Owner, read func(kind *ChildKind) (named Object, controlled []Object)) *World {
 	return &World{Owner: owner, kind: k, read: read}
 }
 
-// Steps returns the steps of a sync: each is an action about a child. Whoever takes one
-// records in the Child what came of it, because the next step depends on that.
+// Steps returns the steps of a sync, each an action on a child. The caller records the result
+// of a step in the Child, because the next step depends on it.
 //
-// The children come in the order of the table, as long as none blocks the later ones, also
-// those about which there is nothing to do. When the owner has all that it asks for, what
-// it does not ask for any more is deleted, the last kind first.
+// The children come in the order of the table, including those that need no write, until one
+// blocks the later ones. When the owner has everything that it wants, the objects that it no
+// longer wants are deleted, the last kind first.
 func (w *World) Steps() iter.Seq2[*Child, Action] {
 	return func(yield func(*Child, Action) bool) {
 		seen, blocked, complete := Seen{}, false, true
@@ -56,7 +56,7 @@ func (w *World) Steps() iter.Seq2[*Child, Action] {
 	}
 }
 
-// decide reads what the owner has of a kind, and decides about it.
+// decide reads the owner's objects of a kind, and decides what to do with them.
 func (w *World) decide(kind *ChildKind, seen Seen) *Child {
 	named, controlled := w.read(kind)
 	child := kind.Decide(w.Owner, named, controlled, seen)
@@ -67,7 +67,7 @@ func (w *World) decide(kind *ChildKind, seen Seen) *Child {
 	return child
 }
 
-// Err returns the errors of the steps that were taken.
+// Err returns the errors of the steps taken.
 func (w *World) Err() error {
 	var errs []error
 	for _, child := range w.Children {
@@ -76,7 +76,7 @@ func (w *World) Err() error {
 	return errors.Join(errs...)
 }
 
-// Status returns the owner with the status that it has after the steps.
+// Status returns the owner with its status after the steps.
 func (w *World) Status(now metav1.Time) Owner {
 	var verdicts []Verdict
 	for _, child := range w.Children {

@@ -18,28 +18,29 @@ import (
 	"example.com/sample-controller/internal/failure"
 )
 
-// The parts of a sync that are no kind of children.
+// The parts of a sync that are not a kind of children.
 const (
 	// PartStatus is the write of the Foo's status.
 	PartStatus = "status"
-	// partSync is the sync as a whole, as when it panics.
+	// partSync is the sync as a whole, for example when it panics.
 	partSync = "sync"
 )
 
-// deferred is the error of a write that was not sent because it failed before and its
-// back-off is not over.
+// deferred is the error of a write that was not sent because it failed before and is still in
+// back-off.
 type deferred struct{ error }
 
-// Unwrap returns the error of the write that failed.
+// Unwrap returns the error of the failed write.
 func (p deferred) Unwrap() error { return p.error }
 
 // Backoff delays the keys whose sync failed. It remembers what failed, so that neither a
-// periodic resync nor an irrelevant change repeats that early.
+// periodic resync nor an irrelevant change repeats it early.
 //
-// Each part of a sync has its own series of failures: with one for the key, parts that fail
-// together would count each other's. A part is a kind of children that are written, or one of
-// the constants above. Its inputs are what the write is made from, of any type: a write from
-// equal ones would send the API server the same.
+// Each part of a sync has its own series of failures: with one series for the key, parts that
+// fail together would count each other's failures. A part is a kind of children or one of the
+// constants above; kinds begin with a capital, so they never equal a constant. Its inputs are
+// the inputs of the write, of any type: a write from equal inputs would send the API server
+// the same.
 type Backoff struct {
 	queue workqueue.TypedDelayingInterface[cache.ObjectName]
 	clock clock.PassiveClock
@@ -51,30 +52,29 @@ type Backoff struct {
 // keyBackoff is the back-off of one key.
 type keyBackoff struct {
 	failures map[string]failedPart
-	// syncing is true from the start of a sync to its end, failed from when a part of it has
-	// failed, and held from when a part of it waits for its time.
+	// syncing is true from the start of a sync to its end, failed after a part of it has
+	// failed, and held after a part of it has to wait for its time.
 	syncing, failed, held bool
-	// until is when the first part that failed in the sync under way may be tried again.
+	// until is when the first part that failed in the current sync may be tried again.
 	until time.Time
-	// reported holds when each cause of failures was reported.
+	// reported maps each cause of failures to the time it was last reported.
 	reported map[string]time.Time
 }
 
-// failedPart is a part of a sync that failed. One that is held is not tried again before
+// failedPart is a part of a sync that failed. If it is held, it is not tried again before
 // its time unless its inputs change.
 type failedPart struct {
 	Attempt
 	inputs any
 	err    error
 	until  time.Time
-	// races, refusals and outages count the failures of the series, and refused is when its
-	// write was refused first with these inputs.
+	// races, refusals and outages count the failures of the series. refused is when its write
+	// was first refused with these inputs.
 	races, refusals, outages int
 	refused                  time.Time
 }
 
-// IsDeferred reports whether a sync failed only by writes that were not sent because of
-// their back-off.
+// IsDeferred reports whether a sync failed only because writes in back-off were not sent.
 func IsDeferred(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !IsDeferred(err) })
@@ -88,7 +88,7 @@ func NewBackoff(queue workqueue.TypedDelayingInterface[cache.ObjectName], clock 
 	return &Backoff{queue: queue, clock: clock, keys: map[cache.ObjectName]*keyBackoff{}}
 }
 
-// of returns the back-off of a key. It makes one if there is none.
+// of returns the back-off of a key, and creates it if there is none.
 func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	if r.keys[key] == nil {
 		r.keys[key] = &keyBackoff{failures: map[string]failedPart{}}
@@ -96,10 +96,10 @@ func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	return r.keys[key]
 }
 
-// Fail records that a part of a sync failed, and returns its error. That of a lost race is
-// another one once the series has become an outage. A part that was tried early, because
-// its inputs changed or an event came, and failed as before keeps its time. The key is in
-// back-off until the sync ends and Requeue is called.
+// Fail records that a part of a sync failed, and returns its error. It wraps the error of a lost
+// race once the series counts as an outage. A part that was tried early, because its inputs
+// changed or an event arrived, and failed as before keeps its time. The key is in back-off
+// until the sync ends and Requeue is called.
 func (r *Backoff) Fail(key cache.ObjectName, part string, inputs any, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (f *failedPart) count(err error) time.Duration {
 	case f.RefusalBackoff:
 		f.refusals++
 		return delay(RefusedRetry, f.refusals)
-	case failure.IsLostRace(err), errors.Is(err, failure.ErrBehind): // that may stay so
+	case failure.IsLostRace(err), errors.Is(err, failure.ErrBehind): // this may persist
 		f.races++
 		return max(f.After, delay(firstRetry, f.races))
 	case f.After > 0:
@@ -153,7 +153,8 @@ func (f *failedPart) count(err error) time.Duration {
 	return delay(firstRetry, f.outages)
 }
 
-// delay returns the time to wait after a number of failures: first, doubled each time.
+// delay returns the time to wait after a number of failures: first, doubled with each further
+// failure, up to LastRetry.
 func delay(first time.Duration, failures int) time.Duration {
 	wait := first
 	for i := 1; i < failures && wait < LastRetry; i++ {
@@ -162,7 +163,8 @@ func delay(first time.Duration, failures int) time.Duration {
 	return min(wait, LastRetry)
 }
 
-// Deferred returns the error of a write that failed with these inputs if its back-off is not over, else nil.
+// Deferred returns the error of a write that failed with these inputs if it is still in back-off,
+// else nil.
 func (r *Backoff) Deferred(key cache.ObjectName, part string, inputs any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +180,7 @@ func (r *Backoff) Deferred(key cache.ObjectName, part string, inputs any) error 
 	return deferred{f.err}
 }
 
-// RefusedFor returns for how long a part has been refused with the same inputs, or 0.
+// RefusedFor returns how long a part has been refused with the same inputs, or 0.
 func (r *Backoff) RefusedFor(key cache.ObjectName, part string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,8 +220,8 @@ func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 	}
 	now := r.clock.Now()
 	wait, waits := k.earliest(now, false)
-	// The time of a part may be over by now, if the sync took that long. That of a part which
-	// this sync did not come to is no reason to begin another.
+	// A part's time may have passed by now if the sync took that long. If this sync did not
+	// reach the part, that is no reason to begin another sync.
 	if due := k.until.Sub(now); !k.until.IsZero() && (!waits || due < wait) {
 		wait = max(0, due)
 	}
@@ -229,7 +231,7 @@ func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 }
 
 // earliest returns the time until the first failed part may be tried again, and whether
-// there is one that may not be tried yet; if it asks for held ones, only of these.
+// any part must still wait. If held is true, it considers only held parts.
 func (k *keyBackoff) earliest(now time.Time, held bool) (wait time.Duration, failing bool) {
 	for _, f := range k.failures {
 		if left := f.until.Sub(now); left > 0 && (f.Held || !held) && (!failing || left < wait) {
@@ -248,9 +250,9 @@ func (r *Backoff) Begin(key cache.ObjectName) {
 	}
 }
 
-// InBackoff reports whether the next sync of a key is still to come, so that it will see
-// what has changed by now. A sync under way may have read the cache before, and it is the
-// last one unless a part of it fails.
+// InBackoff reports whether another sync of a key is certain to follow, so that it will see
+// everything that has changed by now. A sync in progress may have read the cache earlier, and
+// no other follows unless a part of it fails.
 func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,12 +264,12 @@ func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 	return k.held || failing && !k.syncing
 }
 
-// reportAgain is after how long a failure that repeats is reported again.
+// reportAgain is the time after which a repeating failure is reported again.
 const reportAgain = time.Hour
 
-// Reports reports whether to report that a sync failed by a cause: not if that has been
-// done in this series and within reportAgain. Many Foos that a quota refuses, for example,
-// would fill the log.
+// Reports reports whether to report that a sync failed because of a cause: not if that was
+// already done in this series within reportAgain. Otherwise, many Foos that a quota refuses,
+// for example, would fill the log.
 func (r *Backoff) Reports(key cache.ObjectName, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

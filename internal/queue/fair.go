@@ -16,28 +16,27 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// inARow is how many keys of high priority may be served before one of low
-// priority is.
+// inARow is how many high-priority keys are served before a low-priority key is
+// served.
 const inARow = 8
 
 // fairQueue stores the keys of a work queue and decides which one is next.
 //
 // client-go's own storage is first come, first served (kubernetes/kubernetes#25744
-// asks for something else). Here namespaces take turns, so that one with thousands
-// of waiting objects does not delay the single object of another, and those that take
-// longer have fewer of them. A controller that
-// starts or resyncs queues all its objects, most of which need nothing: these keys
-// have low priority. They are served when no other key waits, and after every
-// inARow others.
+// requests a fair one). Here namespaces take turns, so that a namespace with thousands
+// of waiting objects does not delay the only object of another. Namespaces whose syncs
+// take longer get fewer turns. A controller that starts or resyncs queues all its
+// objects, most of which need nothing: these keys have low priority. They are served
+// when no other key waits, and after every inARow other keys.
 type fairQueue struct {
 	mu   sync.Mutex
 	high *roundRobin
-	// low may still hold keys that have moved to high: only those in waiting count.
+	// low may still hold keys that have moved to high: only keys in waiting count.
 	low     *roundRobin
 	waiting sets.Set[cache.ObjectName]
-	// announced are the keys that setLowPriority named and nobody has added yet.
+	// announced are the keys that setLowPriority has named but that are not added yet.
 	announced sets.Set[cache.ObjectName]
-	// processing counts, for each key, the Pops that no Done has followed yet.
+	// processing counts, for each key, the Pops without a matching Done.
 	processing map[cache.ObjectName]int
 	served     int
 
@@ -58,8 +57,8 @@ func newFairQueue(clock clock.PassiveClock) *fairQueue {
 // setLowPriority gives a key low priority. Call it before the key is added to the
 // work queue. A key that already waits keeps its place.
 //
-// A key that is being processed gets no low priority. The work queue pushes it when
-// its processing is done, and does not tell why it was added: perhaps for a change.
+// A key that is being processed does not get low priority. The work queue pushes it when
+// its processing is done, and does not report why it was added: perhaps for a change.
 func (q *fairQueue) setLowPriority(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,10 +67,9 @@ func (q *fairQueue) setLowPriority(key cache.ObjectName) {
 	}
 }
 
-// Done ends the processing of a key that was popped. Call it after the work queue's
-// Done: if it came first, a key that is added in between could get low priority
-// although it changed. By then another worker may have popped the key again, so
-// Done counts.
+// Done ends the processing of a popped key. Call it after the work queue's Done: in the
+// reverse order, a key that is added in between could get low priority although its
+// object changed. By then another worker may have popped the key again, so Done counts.
 func (q *fairQueue) Done(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,7 +79,7 @@ func (q *fairQueue) Done(key cache.ObjectName) {
 	}
 }
 
-// Push adds a key that does not wait yet.
+// Push adds a key that is not waiting yet.
 func (q *fairQueue) Push(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,8 +92,8 @@ func (q *fairQueue) Push(key cache.ObjectName) {
 	q.high.push(key)
 }
 
-// Touch handles a key that is added again while it waits. Unless it was added with
-// low priority again, it changed, and moves to high.
+// Touch handles a key that is added again while it waits. Unless it was again added with
+// low priority, its object changed, and the key moves to high.
 func (q *fairQueue) Touch(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -115,14 +113,14 @@ func (q *fairQueue) Len() int {
 	return q.high.size + q.waiting.Len()
 }
 
-// Pop removes the next key and returns it. The queue must not be empty. A call of
-// Done has to follow.
+// Pop removes the next key and returns it. The queue must not be empty. The caller must
+// call Done for the key.
 func (q *fairQueue) Pop() cache.ObjectName {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	key := q.nextKey()
 	q.processing[key]++
-	// An addition from now on is one to a key that is being processed.
+	// Any later addition is for a key that is being processed.
 	q.announced.Delete(key)
 	return key
 }
@@ -145,15 +143,15 @@ func (q *fairQueue) nextKey() cache.ObjectName {
 func (q *fairQueue) take(key cache.ObjectName) {
 	q.waiting.Delete(key)
 	if q.waiting.Len() == 0 {
-		q.low = newRoundRobin(&q.shares) // what is left in it has moved to high
+		q.low = newRoundRobin(&q.shares) // any keys left in it have moved to high
 	}
 }
 
-// roundRobin holds keys and serves their namespaces in turn, the keys of each
-// namespace in the order in which they came.
+// roundRobin holds keys and serves their namespaces in turn, and the keys of each
+// namespace in the order in which they were added.
 type roundRobin struct {
 	shares *shares
-	// byNamespace has no namespace without keys.
+	// byNamespace has only namespaces with keys.
 	byNamespace map[string]workqueue.Queue[cache.ObjectName]
 	// turns has the next turn of each namespace, the earliest first.
 	turns []turn
@@ -181,7 +179,7 @@ func (r *roundRobin) push(key cache.ObjectName) {
 	r.size++
 }
 
-// addTurn adds the next turn of a namespace, behind those that begin at the same time.
+// addTurn adds the next turn of a namespace, after those that begin at the same time.
 func (r *roundRobin) addTurn(namespace string) {
 	next := turn{namespace, r.shares.start(namespace)}
 	byStart := func(t turn, start time.Duration) int { return cmp.Compare(t.start, start) }
@@ -202,8 +200,8 @@ func (r *roundRobin) pop() cache.ObjectName {
 	return key
 }
 
-// nextTurn removes the earliest turn. A turn that was added while a sync of its namespace
-// was under way may have become a later one.
+// nextTurn removes the earliest turn. A turn that was added during a sync of its namespace
+// may meanwhile begin later.
 func (r *roundRobin) nextTurn() string {
 	for {
 		next := r.turns[0]

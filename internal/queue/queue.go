@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package queue orders and paces the keys of a controller: which key is next, and
-// when a key whose sync failed is tried again.
+// when a key whose sync failed is retried.
 package queue
 
 import (
@@ -11,14 +11,14 @@ import (
 )
 
 // Queue is client-go's work queue for the keys of Foos, in which namespaces take
-// turns and keys of low priority wait for the others.
+// turns and low-priority keys wait for the others.
 type Queue struct {
 	workqueue.TypedDelayingInterface[cache.ObjectName]
 
 	fair *fairQueue
 }
 
-// New makes a queue. Its metrics bear the name.
+// New returns a queue. Its metrics have the label name.
 func New(name string, clock clock.WithTicker) *Queue {
 	fair := newFairQueue(clock)
 	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Clock: clock, Queue: fair})
@@ -30,21 +30,21 @@ func New(name string, clock clock.WithTicker) *Queue {
 	}
 }
 
-// AddLowPriority adds a key for which nothing has changed, as at the start or by the
+// AddLowPriority adds a key whose objects have not changed, as at the start or in the
 // periodic resync. It waits for keys with changes.
 func (q *Queue) AddLowPriority(key cache.ObjectName) {
 	q.fair.setLowPriority(key)
 	q.Add(key)
 }
 
-// SetWorkers says how many workers there are.
+// SetWorkers sets the number of workers.
 func (q *Queue) SetWorkers(count int) {
 	q.fair.mu.Lock()
 	defer q.fair.mu.Unlock()
 	q.fair.workers = count
 }
 
-// HasWaiting reports whether keys of a namespace wait for a worker. For a moment it may count
+// HasWaiting reports whether keys of a namespace are waiting for a worker. It may briefly count
 // keys that have moved from low priority to high.
 func (q *Queue) HasWaiting(namespace string) bool {
 	q.fair.mu.Lock()

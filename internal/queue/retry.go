@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What becomes of a key whose sync failed: the one place that judges errors.
+// How a failed sync is retried. Only this file classifies errors.
 
 package queue
 
@@ -17,56 +17,56 @@ import (
 )
 
 const (
-	// firstRetry is where the exponential back-off of a failure begins.
+	// firstRetry is the first delay of the exponential back-off.
 	firstRetry = 5 * time.Millisecond
-	// LastRetry bounds it.
+	// LastRetry is its longest delay.
 	LastRetry = 5 * time.Minute
-	// LastRace is the delay from which on lost races count as an outage: nobody loses that
-	// many in a row by chance. An admission webhook may answer with their reasons, too.
+	// LastRace is the delay from which lost races count as an outage: no one loses that many
+	// in a row by chance. An admission webhook may also respond with the reasons of lost races.
 	LastRace = time.Second
 	// RefusedRetry is how long a refused write first waits for a change of the quota, the
-	// policy or the permissions, unless the Foo or its child changes before. It
-	// doubles each time, up to LastRetry. Some refusals pass by themselves: for half a
-	// minute after a definition is installed, the API server may not let its objects own
+	// policy or the permissions, unless the Foo or its child changes earlier. It doubles
+	// each time, up to LastRetry. Some refusals pass by themselves: for half a minute after
+	// a CustomResourceDefinition is installed, the API server may not let its objects own
 	// others.
 	RefusedRetry = time.Second
-	// BehindRetry is when a sync is tried again that found the cache stale, if the event
-	// that it waits for does not trigger one before.
+	// BehindRetry is how soon a sync that found a stale cache is retried, unless an event
+	// triggers it earlier.
 	BehindRetry = time.Second
 )
 
-// Attempt says when a key is tried again after a sync.
+// Attempt says when a key is synced again after a failed sync.
 type Attempt struct {
 	// Again is false if only a change of the objects can help.
 	Again bool
-	// After is the time until then; 0 means the exponential back-off.
+	// After is the time until the next sync; 0 means the exponential back-off.
 	After time.Duration
-	// RefusalBackoff is true if the API server would refuse the same again: the back-off
-	// begins with RefusedRetry.
+	// RefusalBackoff is true if the API server would refuse the same again, so that the
+	// back-off begins with RefusedRetry.
 	RefusalBackoff bool
-	// Held is true if nothing but a change of the Foo's spec or of its child may
-	// trigger a sync before then: neither a resync nor the Foo's own status.
+	// Held is true if only a change of the Foo's spec or of its child may trigger a sync
+	// before then, but neither a resync nor the Foo's own status.
 	Held bool
-	// Expected errors, such as a lost race, happen every day and are not logged as
-	// errors.
+	// Expected is true for everyday errors, such as a lost race. They do not change the
+	// Foo's status and are not logged as errors.
 	Expected bool
 }
 
-// lostRaces is the error of the last of many lost races in a row.
+// lostRaces wraps the last error of many lost races in a row.
 type lostRaces struct{ error }
 
 // Unwrap returns the error of the last race.
 func (l lostRaces) Unwrap() error { return l.error }
 
-// TriesAgain reports whether a key whose sync ended with err is synced again without a change of
-// its objects.
+// TriesAgain reports whether a key whose sync ended with err is synced again even if its objects
+// do not change.
 func TriesAgain(err error) bool { return NextAttempt(err).Again }
 
-// IsExpected reports whether err, such as a lost race, happens every day and is over with the
-// next sync.
+// IsExpected reports whether err is an everyday error, such as a lost race, that the next sync
+// resolves.
 func IsExpected(err error) bool { return err != nil && NextAttempt(err).Expected }
 
-// NextAttempt returns what becomes of a key whose sync ended with err. Of several errors,
+// NextAttempt returns how to retry a key whose sync ended with err. Of several joined errors,
 // the first that is not expected decides.
 func NextAttempt(err error) Attempt {
 	var all interface{ Unwrap() []error }
@@ -88,14 +88,14 @@ func NextAttempt(err error) Attempt {
 		// The controller is stopping.
 		return Attempt{Expected: true}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Nothing can be created there any more, and the Foo goes with its namespace.
+		// Nothing can be created there, and the Foo is deleted with its namespace.
 		return Attempt{Again: true, After: LastRetry, Held: true, Expected: true}
 	case errors.Is(err, failure.ErrCRDMismatch):
 		return Attempt{Again: true, After: LastRetry, Held: true}
 	case failure.IsRefusal(err):
 		return Attempt{Again: true, RefusalBackoff: true, Held: true}
 	case failure.IsLostRace(err):
-		// The cache was behind another's write; its event is on the way.
+		// The cache lacked another client's write, whose event is on the way.
 		return Attempt{Again: true, Expected: true}
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The workers' time that each namespace has had, and how many rollouts begin at a time.
+// The workers' time that each namespace has used, and the number of concurrent rollouts.
 
 package queue
 
@@ -14,34 +14,34 @@ import (
 )
 
 const (
-	// slowSync is how long a sync takes at least in a namespace that counts as slow, as one
-	// does whose webhook times out.
+	// slowSync is the duration of a sync from which its namespace counts as slow, for example
+	// because a webhook times out.
 	slowSync = time.Second
-	// slowFor is for how long a namespace counts as slow after that. Quick syncs do not end
-	// it: most make no call.
+	// slowFor is how long a namespace then counts as slow. Quick syncs do not end this time,
+	// because most of them make no call.
 	slowFor = time.Minute
 )
 
-// shares accounts the workers' time to namespaces. A turn begins at a point of a virtual
-// time, which passes for a namespace only while it is served, and the namespace whose next
-// turn is the earliest is served (start-time fair queuing, Goyal et al. 1996). Turns that
-// take no time make that a round robin.
+// shares charges the workers' time to namespaces. A turn begins at a point in virtual time,
+// which passes for a namespace only while it is served, and the namespace with the earliest
+// next turn is served (start-time fair queuing, Goyal et al. 1996). If turns take no time,
+// this is a round robin.
 //
-// A slow namespace may not have the last idle worker: a sync of another one would have to
-// wait for its calls.
+// A slow namespace may not use the last idle worker, because syncs of other namespaces would
+// have to wait for its calls.
 type shares struct {
 	clock   clock.PassiveClock
 	workers int
 	now     time.Duration // the virtual time
-	// next is when the next turn of a namespace begins, if that is later than now.
+	// next is when a namespace's next turn begins, if that is later than now.
 	next map[string]time.Duration
-	// began is when the syncs under way began.
+	// began is when the syncs in progress began.
 	began map[cache.ObjectName]time.Time
-	// running counts them by namespace, and parked are the keys of slow namespaces that a
-	// worker had taken.
+	// running counts the syncs in progress by namespace. parked are keys of slow namespaces
+	// that a worker took but may not sync yet.
 	running map[string]int
 	parked  map[string][]cache.ObjectName
-	// slowUntil is until when a namespace counts as slow.
+	// slowUntil is the time until which a namespace counts as slow.
 	slowUntil map[string]time.Time
 }
 
@@ -55,9 +55,9 @@ func newShares(clock clock.PassiveClock) shares {
 // start returns when the next turn of a namespace begins.
 func (s *shares) start(namespace string) time.Duration { return max(s.now, s.next[namespace]) }
 
-// begin accounts the begin of a sync of a key that was popped, unless its namespace has all
-// workers that it may have: then the key is parked, and begin returns false. The end of another
-// key returns it later, and it has to be added again and to be done.
+// begin records the start of a sync of a popped key. If the key's namespace already has all the
+// workers that it may use, begin parks the key and returns false. The end of another sync
+// returns the key later; the caller must then add it again and call Done for it.
 func (q *fairQueue) begin(key cache.ObjectName) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,7 @@ func (q *fairQueue) begin(key cache.ObjectName) bool {
 	return true
 }
 
-// isSlow reports whether a sync of a namespace was slow lately, or one under way is.
+// isSlow reports whether a sync of a namespace was slow recently, or one in progress is.
 func (s *shares) isSlow(namespace string) bool {
 	for key, began := range s.began {
 		if key.Namespace == namespace && s.clock.Since(began) >= slowSync {
@@ -80,7 +80,7 @@ func (s *shares) isSlow(namespace string) bool {
 	return s.clock.Now().Before(s.slowUntil[namespace])
 }
 
-// end accounts the end of a sync, and returns the parked keys that may begin.
+// end records the end of a sync, and returns the parked keys that may now begin.
 func (q *fairQueue) end(key cache.ObjectName) (freed []cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,7 +94,8 @@ func (q *fairQueue) end(key cache.ObjectName) (freed []cache.ObjectName) {
 	return freed
 }
 
-// ended accounts a sync of a namespace that took a time.
+// ended charges the duration of a sync to its namespace, and returns the parked keys that may
+// now begin.
 func (s *shares) ended(namespace string, took time.Duration) []cache.ObjectName {
 	s.next[namespace] = s.start(namespace) + took
 	if took >= slowSync {
@@ -112,7 +113,7 @@ func (s *shares) ended(namespace string, took time.Duration) []cache.ObjectName 
 	return freed
 }
 
-// forget drops what is known of namespaces that nobody waits in.
+// forget drops the accounts of all namespaces when nothing runs or is parked.
 func (s *shares) forget() {
 	if len(s.began) == 0 && len(s.parked) == 0 {
 		s.now = 0
@@ -121,26 +122,26 @@ func (s *shares) forget() {
 	}
 }
 
-// rolloutTimeout is how long a rollout counts. One whose Pods never become available would
-// otherwise stop all others.
+// rolloutTimeout is how long a rollout counts. Otherwise a rollout whose Pods never become
+// available would stop all others.
 const rolloutTimeout = 10 * time.Minute
 
-// Rollouts bounds how many Foos at a time restart their Pods because of something that no
-// user of theirs has asked for, such as another -image. A namespace has at most half of
-// them, so that one whose Pods do not start does not stop the others.
+// Rollouts bounds how many Foos restart their Pods at the same time for a reason other than a
+// change of their spec, such as another -image. A namespace has at most half of them, so that
+// a namespace whose Pods do not start does not stop the others.
 type Rollouts struct {
 	Clock clock.PassiveClock
-	// Limit is how many Foos roll out at a time. 0 means any number.
+	// Limit is how many Foos may roll out at the same time. 0 means no limit.
 	Limit int
 
 	mu    sync.Mutex
 	begun map[cache.ObjectName]time.Time
-	// waiting are those to which Begin has said no since they last rolled out.
+	// waiting are the Foos that Begin has turned away since they last rolled out.
 	waiting map[cache.ObjectName]bool
 }
 
-// Begin returns 0 if a Foo may roll out now, and otherwise after how long to ask again: those
-// that wait ask a hundred times a second together, at most once a second each.
+// Begin returns 0 if a Foo may roll out now, else the time after which to call it again: all
+// waiting Foos together call it a hundred times a second, each at most once a second.
 func (r *Rollouts) Begin(foo cache.ObjectName) time.Duration {
 	if r.Limit <= 0 {
 		return 0
@@ -170,7 +171,7 @@ func (r *Rollouts) Begin(foo cache.ObjectName) time.Duration {
 	return 0
 }
 
-// End records that a Foo does not roll out, or not any more.
+// End records that a Foo is not, or no longer, rolling out.
 func (r *Rollouts) End(foo cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The certificate of a server: self-signed, or from files that are read again.
+// A server's certificate: self-signed, or from files that are reloaded.
 
 package serving
 
@@ -18,13 +18,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// rereadAfter is how long a server uses a certificate before it reads the files again.
+// rereadAfter is how long a server uses a certificate before it rereads the files.
 const rereadAfter = 10 * time.Second
 
 // SelfSigned returns the TLS configuration for Listen with a self-signed certificate, which
-// is kept in memory only. It allows encryption but does not authenticate the server. Its key
-// is of P-256, because anybody may begin a handshake, and one with RSA takes four times the
-// CPU.
+// is kept only in memory. It allows encryption but does not authenticate the server. Its key
+// uses P-256, because anyone may begin a handshake, and RSA takes four times the CPU.
 func SelfSigned() (*tls.Config, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -32,21 +31,21 @@ func SelfSigned() (*tls.Config, error) {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making a key: %w", err)
+		return nil, fmt.Errorf("generating a key: %w", err)
 	}
-	// Valid from an hour ago, for clients whose clock is behind.
+	// Valid from an hour ago, for clients whose clocks are behind.
 	certificate, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: host, NotBefore: time.Now().Add(-time.Hour)}, key)
 	if err != nil {
-		return nil, fmt.Errorf("making a certificate: %w", err)
+		return nil, fmt.Errorf("generating a certificate: %w", err)
 	}
 	config := baseConfig()
 	config.Certificates = []tls.Certificate{{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}}
 	return config, nil
 }
 
-// FromFiles returns the TLS configuration for Listen with the certificate in a file, followed
-// by those of its issuers, and its key. A connection that is made 10 s after the files have
-// changed has the new certificate, unless that can't be used.
+// FromFiles returns the TLS configuration for Listen with the key and certificate from files;
+// the certificate's issuers follow it. Connections opened 10 s or more after the files have
+// changed use the new certificate, if it is valid.
 func FromFiles(certFile, keyFile string) (*tls.Config, error) {
 	read := func() (*tls.Certificate, error) {
 		certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -70,7 +69,7 @@ func FromFiles(certFile, keyFile string) (*tls.Config, error) {
 			if newer, err := read(); err == nil {
 				current = newer
 			} else {
-				klog.FromContext(hello.Context()).Error(err, "Keeping the certificate that was read before")
+				klog.FromContext(hello.Context()).Error(err, "Keeping the previous certificate")
 			}
 		}
 		return current, nil

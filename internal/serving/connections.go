@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The bound on a server's connections, and which clients keep theirs.
+// The bound on a server's connections, and the choice of connections to keep.
 
 package serving
 
@@ -20,18 +20,18 @@ import (
 // as many headers as allowed. A scraper needs one connection.
 const maxConnections = 50
 
-// connections bounds the number of a server's open connections. Anybody can connect, and if
+// connections bounds the number of a server's open connections. Anyone can connect, and if
 // the server refused connections above the limit, one client could lock out all others.
 // Instead, a new connection displaces the oldest one on which no request was allowed: a
-// client that sends its request at once is answered before that happens. If a request was
-// allowed on all of them, the oldest goes.
+// client that sends its request at once gets a response before that happens. If a request
+// was allowed on all connections, the oldest is closed.
 type connections struct {
 	mu      sync.Mutex
 	open    []net.Conn // oldest first
 	trusted sets.Set[net.Conn]
 }
 
-// track is an http.Server's ConnState. It closes a connection if a new one is too many.
+// track is an http.Server's ConnState. It closes a connection if a new one exceeds the limit.
 func (o *connections) track(c net.Conn, state http.ConnState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,8 +77,8 @@ func closeUnlessTrusted(handler http.Handler) http.Handler {
 	})
 }
 
-// trust keeps a connection for further requests, gives the answer time, and makes the
-// connection the last to be displaced.
+// trust keeps a connection for further requests, extends the time for the response, and
+// makes the connection the last to be displaced.
 func trust(w http.ResponseWriter, r *http.Request) {
 	w.Header().Del("Connection")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(trustedWriteTimeout))

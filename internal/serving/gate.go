@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The gate, which authenticates and authorizes requests with the API server's help, and
-// remembers its answers for a short time.
+// The gate authenticates and authorizes requests with the API server's help, and caches its
+// verdicts for a short time.
 
 package serving
 
@@ -29,7 +29,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// refusal is the answer to a request that does not pass the gate.
+// refusal is the response to a request that does not pass the gate.
 type refusal struct {
 	status  int
 	message string
@@ -41,23 +41,23 @@ func (r *refusal) Error() string { return r.message }
 var (
 	errNoToken      = &refusal{http.StatusUnauthorized, "the request has no bearer token: send one in the Authorization header"}
 	errInvalidToken = &refusal{http.StatusUnauthorized, "the API server does not accept the token"}
-	// errReviewFailed means that the API server did not answer. The cause has been
+	// errReviewFailed means that the API server did not respond. The cause has been
 	// logged.
 	errReviewFailed = &refusal{http.StatusInternalServerError, "asking the API server failed; the controller's log says why"}
-	// errTooManyReviews means that the budget of reviews is used up, so the API server
-	// was not asked.
+	// errTooManyReviews means that the budget of reviews is used up, so the gate did not
+	// ask the API server.
 	errTooManyReviews = &refusal{http.StatusTooManyRequests, "too many requests with unknown tokens"}
 )
 
-// missingPermission says what to ask an administrator for.
+// missingPermission describes the permission to request from an administrator.
 func missingPermission(user, verb, path string) error {
 	const text = "%q lacks the permission to %s %s: bind it to a ClusterRole with nonResourceURLs: [%q] and verbs: [%q]"
 	return &refusal{http.StatusForbidden, fmt.Sprintf(text, user, verb, path, path, verb)}
 }
 
-// refuse answers a request that does not pass.
+// refuse responds to a request that does not pass.
 func refuse(w http.ResponseWriter, err error) {
-	answer := errReviewFailed // also if the client has gone meanwhile
+	answer := errReviewFailed // also if the client has disconnected in the meantime
 	errors.As(err, &answer)
 	switch answer.status {
 	case http.StatusUnauthorized:
@@ -73,28 +73,28 @@ func refuse(w http.ResponseWriter, err error) {
 // ignores everything else in the request, such as client certificates and headers that
 // name another user.
 //
-// Anybody who can connect can send tokens, valid or not. So the gate caches positive and
+// Anyone who can connect can send tokens, valid or not. So the gate caches positive and
 // negative verdicts, requests with the same token share one review, and the rate of
 // reviews is bounded (mayReview). Beyond that, a caller gets 429 at once.
 //
 // k8s.io/apiserver has authenticatorfactory and authorizerfactory for this purpose. They
-// import CEL, gRPC and the exporters of OpenTelemetry: the controller would have 65 MiB
-// instead of 30, and take 42 MiB of memory at start instead of 23. Besides, the
-// token cache there does not know which caller a review is for.
+// import CEL, gRPC and the exporters of OpenTelemetry: the program would grow from 30 MiB to
+// 65, and its memory at start from 23 MiB to 42. Also, their token cache does not know which
+// caller a review is for.
 type Gate struct {
 	client kubernetes.Interface
-	// verdicts has, by a token's hash, its user, or nil if the API server does not accept
-	// it; and by a review's spec as JSON, whether it was allowed.
+	// verdicts maps a token's hash to its user, or to nil if the API server does not accept
+	// the token. It also maps a review's spec, as JSON, to whether it was allowed.
 	verdicts *cache.LRUExpireCache
 	underWay singleflight.Group
-	// known has the tokens' hashes and the addresses of callers that were allowed lately.
+	// known has the token hashes and the addresses of callers that were recently allowed.
 	known *cache.LRUExpireCache
-	// ofAddresses limits the reviews of callers that are known only by their address, and
-	// strangers those of all others.
+	// ofAddresses limits the reviews for callers that are known only by their address, and
+	// strangers the reviews for all others.
 	ofAddresses, strangers flowcontrol.PassiveRateLimiter
 }
 
-// NewGate returns a gate that makes its reviews with a client. The client needs the
+// NewGate returns a gate that makes its reviews with a client. The client needs
 // permission to create tokenreviews and subjectaccessreviews.
 func NewGate(client kubernetes.Interface) *Gate {
 	return &Gate{
@@ -104,9 +104,9 @@ func NewGate(client kubernetes.Interface) *Gate {
 	}
 }
 
-// Guard returns a handler that passes allowed requests to handler. It answers others with
+// Guard returns a handler that passes allowed requests to handler. It responds to others with
 // 401 (no token, or an invalid one), 403 (the user lacks the permission), 429 (too many
-// reviews) or 500 (the API server did not answer).
+// reviews) or 500 (the API server did not respond).
 func (g *Gate) Guard(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, user, err := g.authenticate(r)
@@ -145,13 +145,13 @@ const (
 	// tokenTTL is how long a verdict on a token is cached, positive or negative. A
 	// revoked token remains valid here for that long.
 	tokenTTL = time.Minute
-	// How long a verdict on a permission is cached: shorter if it is negative, so that a
-	// permission that was just granted takes effect soon.
+	// How long a verdict on a permission is cached: for a shorter time if it is negative, so
+	// that a newly granted permission takes effect soon.
 	allowedTTL = 5 * time.Minute
 	deniedTTL  = 30 * time.Second
 
 	// reviewTimeout bounds a review with all its attempts. Two reviews fit into the 10
-	// seconds that Prometheus allows a scrape.
+	// seconds that Prometheus allows for a scrape.
 	reviewTimeout = 4 * time.Second
 )
 
@@ -168,7 +168,7 @@ func (g *Gate) userOf(ctx context.Context, who caller, token string) (*authentic
 	})
 }
 
-// authorize returns an error unless a user may do verb on a nonresource path.
+// authorize returns an error unless a user may use verb on a nonresource path.
 func (g *Gate) authorize(ctx context.Context, who caller, user *authenticationv1.UserInfo, verb, path string) error {
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User:                  user.Username,
@@ -199,31 +199,31 @@ func (g *Gate) authorize(ctx context.Context, who caller, user *authenticationv1
 }
 
 const (
-	// The rate of reviews, of both kinds, for all strangers together, and for all that are
-	// known by their address. A scraper needs one or two a minute, a reader of profiles a
-	// few at once.
+	// The rate of reviews of both kinds, each for all strangers together and for all callers
+	// that are known by their address. A scraper needs one or two per minute, a reader of
+	// profiles a few at once.
 	reviewsPerSecond = 10
 	reviewsAtOnce    = 20
 
-	// knownFor is how long a caller counts as known after its last request that was
-	// allowed. It is longer than any usual scrape interval.
+	// knownFor is how long a caller counts as known after its last allowed request. It is
+	// longer than any usual scrape interval.
 	knownFor = time.Hour
-	// maxKnown is more than a controller's callers, and takes less than 1 MiB.
+	// maxKnown exceeds the number of a controller's callers, and takes less than 1 MiB.
 	maxKnown = 1000
 )
 
-// caller identifies who makes a request. Only the hash of the token is kept.
+// caller identifies the sender of a request. Only the hash of the token is kept.
 type caller struct {
 	token   [sha256.Size]byte
 	address string
 }
 
-// mayReview takes a review from the budget of a caller, and reports whether there was one
-// left. Anybody can send made-up tokens at any rate, so with one limit for all they could
-// keep the scrapers out. A caller that was allowed lately therefore does not share the limit
-// of strangers. It is recognized by its token, even behind a proxy that all callers use; and
-// by its address, so that it can replace a token that expires. A known token needs no limit:
-// its verdicts are cached, and there are few paths.
+// mayReview takes a review from the budget of a caller, and reports whether one was left.
+// Anyone can send made-up tokens at any rate, so with a single limit they could lock out the
+// scrapers. Therefore a caller that was recently allowed does not share the strangers' limit.
+// It is recognized by its token, even behind a proxy that all callers use, and by its
+// address, so that it can replace a token that expires. A known token needs no limit: its
+// verdicts are cached, and there are few paths.
 func (g *Gate) mayReview(who caller) bool {
 	if _, known := g.known.Get(who.token); known {
 		return true
@@ -234,8 +234,8 @@ func (g *Gate) mayReview(who caller) bool {
 	return g.strangers.TryAccept()
 }
 
-// review asks the API server, within the caller's budget, and retries unless it may
-// not ask. It logs why it failed, once for each review, because any number of requests may
+// review asks the API server, within the caller's budget, and retries unless it lacks the
+// permission to ask. It logs a failure once per review, because any number of requests may
 // share one.
 func review[T any](
 	ctx context.Context, g *Gate, who caller,
@@ -259,14 +259,14 @@ func review[T any](
 	return result, nil
 }
 
-// maxVerdicts is more than the users and paths of a controller, and more than the made-up
+// maxVerdicts exceeds the number of a controller's users and paths, and the number of made-up
 // tokens that can be reviewed before their verdicts expire.
 const maxVerdicts = 2000
 
-// verdict returns the cached verdict of a key, or else calls ask, which returns the verdict
-// and how long to cache it. It asks once for all callers that wait for the same verdict.
+// verdict returns the cached verdict for a key. If there is none, it calls ask, which returns
+// the verdict and how long to cache it, once for all callers that wait for the same verdict.
 // Errors are not cached. If the caller's ctx ends, ask continues, because other callers may
-// wait for it.
+// be waiting for it.
 func verdict[T any](ctx context.Context, g *Gate, key string, ask func(context.Context) (T, time.Duration, error)) (T, error) {
 	detached := context.WithoutCancel(ctx)
 	answer := g.underWay.DoChan(key, func() (any, error) {

@@ -2,9 +2,9 @@
 
 // Package serving serves a process's health, metrics and profiles over HTTP.
 //
-// Health is open to everybody (ControllerHealth). Metrics and profiles are served over
-// TLS to users whom the API server allows to get them (Gate). Nothing here
-// depends on what the process does.
+// Health is open to everyone (ControllerHealth). Metrics and profiles are served over TLS
+// to users whom the API server allows to get them (Gate). Nothing here depends on what the
+// process does.
 package serving
 
 import (
@@ -28,8 +28,8 @@ import (
 const (
 	// readTimeout bounds the TLS handshake, and then each request.
 	readTimeout = 5 * time.Second
-	// writeTimeout bounds a response, from the end of the request's header: two reviews,
-	// and a refusal, which is short.
+	// writeTimeout bounds a response, from the end of the request's header: two reviews
+	// and a short refusal.
 	writeTimeout = 10 * time.Second
 	// trustedWriteTimeout replaces writeTimeout when the gate lets a request through.
 	// Handlers of net/http/pprof that take longer set their own.
@@ -40,7 +40,7 @@ const (
 	idleTimeout = 2 * time.Minute
 	// maxHeaderBytes is enough for any bearer token.
 	maxHeaderBytes = 16 << 10
-	// ShutdownTimeout bounds how long a stop waits for responses under way.
+	// ShutdownTimeout bounds how long a stop waits for responses in progress.
 	ShutdownTimeout = 2 * time.Second
 )
 
@@ -50,18 +50,18 @@ type Server struct {
 	http     *http.Server
 }
 
-// Listen makes a server for a handler and listens at an address, [HOST]:PORT. Clients can
-// connect from then on; Serve answers them. If secure is not nil, the server uses TLS.
+// Listen creates a server for a handler and listens at an address, [HOST]:PORT. Clients can
+// connect from then on; Serve responds to them. If secure is not nil, the server uses TLS.
 // The error says what is wrong with the address.
 //
-// Anybody can connect, so the number of open connections is bounded (connections), idle
-// clients are disconnected soon, and each response closes its connection unless a Gate
+// Anyone can connect, so the number of open connections is bounded (connections), idle
+// clients are soon disconnected, and each response closes its connection unless a Gate
 // let the request through.
 //
 // HTTP/2 is off. A scraper sends one request at a time and does not benefit from it,
 // while each stream that a client opens and resets costs the server work (CVE-2023-44487
-// and its successors). Without it a connection has one request at a time, so the bound on
-// connections also bounds the requests.
+// and its successors). Without HTTP/2, a connection has one request at a time, so the bound
+// on connections also bounds the requests.
 func Listen(address string, handler http.Handler, secure *tls.Config) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -86,23 +86,23 @@ func newServer(listener net.Listener, handler http.Handler, secure *tls.Config) 
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
-		// Otherwise net/http answers "OPTIONS *" instead of the handler.
+		// Otherwise net/http, and not the handler, responds to "OPTIONS *".
 		DisableGeneralOptionsHandler: true,
 	}}
 }
 
-// Address returns the address that the server listens at, with the actual port if port 0
-// was asked for.
+// Address returns the address that the server listens at. If it was created with port 0, this
+// is the actual port.
 func (s *Server) Address() string {
 	return s.listener.Addr().String()
 }
 
-// Serve answers requests until ctx is done, then waits for the responses under way, for
+// Serve responds to requests until ctx is done, then waits for the responses in progress, for
 // at most two seconds. It returns an error only if it stopped before ctx was done.
 func (s *Server) Serve(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	s.http.ErrorLog = log.New(errorLog{logger}, "", 0)
-	// A response under way outlives ctx.
+	// A response in progress outlives ctx.
 	s.http.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
 
 	defer s.http.Close()
@@ -111,7 +111,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer close(finished)
 		timeout, cancel := context.WithTimeout(context.WithoutCancel(ctx), ShutdownTimeout)
 		defer cancel()
-		_ = s.http.Shutdown(timeout) // what is still under way then is cut off
+		_ = s.http.Shutdown(timeout) // this cuts off responses that are still in progress
 	})
 	err := s.http.Serve(s.listener)
 	if isServing() {
@@ -122,7 +122,7 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // errorLog logs the errors of net/http. It logs failed handshakes only at level 4,
-// because anybody can cause them at any rate.
+// because anyone can cause them at any rate.
 type errorLog struct {
 	logger klog.Logger
 }
@@ -137,17 +137,17 @@ func (l errorLog) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// ControllerHealth serves a controller's health. It is alive, by /healthz, unless it still
-// leads after its Lease has expired, which the watchdog reports. It is ready, by /readyz,
-// from when its caches have synced, leader or not, until ctx is done.
+// ControllerHealth serves a controller's health. /healthz reports it as alive unless it still
+// leads after its Lease has expired, which the watchdog detects. /readyz reports it as ready
+// from the time its caches have synced, leader or not, until ctx is done.
 //
-// The code is 200 if all checks pass, else 500 with the names of those that failed. As in
-// Kubernetes' own components, ?verbose lists the checks, ?exclude=NAME leaves one out, and
-// /healthz/NAME or /readyz/NAME runs a single check and says why it fails.
+// The code is 200 if all checks pass, else 500 with the names of the failed checks. As in
+// Kubernetes' own components, ?verbose lists the checks, ?exclude=NAME excludes one, and
+// /healthz/NAME or /readyz/NAME runs a single check and reports why it fails.
 func ControllerHealth(ctx context.Context, watchdog healthz.HealthChecker, filled func() bool) http.Handler {
 	caches := healthz.NamedCheck("caches", func(*http.Request) error {
 		if !filled() {
-			return errors.New("the caches are not filled yet; the log says what the controller waits for")
+			return errors.New("the caches are not filled yet; the log says what the controller is waiting for")
 		}
 		return nil
 	})
@@ -158,8 +158,8 @@ func ControllerHealth(ctx context.Context, watchdog healthz.HealthChecker, fille
 }
 
 // MetricsHandler serves /metrics with a handler and, with profiling, /debug/pprof/ as
-// net/http/pprof does, to requests that the gate lets through. It answers other paths
-// with 404 without asking the API server.
+// net/http/pprof does, for requests that the gate lets through. It responds to other paths
+// with 404, without asking the API server.
 func MetricsHandler(gate *Gate, metrics http.Handler, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", gate.Guard(metrics))
@@ -171,9 +171,9 @@ func MetricsHandler(gate *Gate, metrics http.Handler, profiling bool) http.Handl
 	return mux
 }
 
-// profiles returns the handlers below /debug/pprof/ by path. There is one for each path
-// instead of one for all, because the gate asks for the permission by path: otherwise
-// anybody with a token could cause reviews of any number of paths.
+// profiles returns the handlers below /debug/pprof/ by path. Each path has its own handler,
+// because the gate checks the permission by path: otherwise anyone with a token could cause
+// reviews for any number of paths.
 func profiles() map[string]http.Handler {
 	handlers := map[string]http.Handler{
 		"{$}":     http.HandlerFunc(pprof.Index),

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// SetupSignalHandler returns a context that is cancelled by the first termination signal
-// (SIGINT or SIGTERM), so that the program can finish its work. A
-// second signal ends the process at once with exit code 1.
+// SetupSignalHandler returns a context that the first termination signal (SIGINT or SIGTERM)
+// cancels, so that the program can finish its work. A second signal ends the process at once
+// with exit code 1.
 //
-// Call it only once, from main, because each caller gets the same signals.
+// Call it only once, from main, because every call receives the same signals.
 func SetupSignalHandler() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	received := make(chan os.Signal, 2)

@@ -32,10 +32,10 @@ import (
 
 // Messages that the controller logs.
 const (
-	standingBy = "Standing by for the Lease"
+	standingBy = "Waiting to become leader"
 	newHolder  = "The Lease has a new holder"
 	working    = "Starting workers"
-	stopping   = "Stopping: waiting for the syncs under way"
+	stopping   = "Stopping: waiting for syncs in progress"
 )
 
 // expectHealth checks the response of a health endpoint.

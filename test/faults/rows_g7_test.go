@@ -234,5 +234,5 @@ func (tr *trial) mustBeStalled(foo, manager string) {
 		tr.failf("Foo %s is not stalled: %+v", foo, found.Status.Conditions)
 	}
 	tr.must(tr.checkReady(found, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed))
-	tr.mustSay(foo, fmt.Sprintf("is changed back after each repair, last by %q", manager))
+	tr.mustSay(foo, fmt.Sprintf("is changed back after each repair, most recently by %q", manager))
 }

@@ -189,7 +189,7 @@ func (tr *trial) cappedByPolicy(change func()) {
 // not write again at a resync. differs returns what the condition must say of a Foo with so
 // many replicas. After the policy is deleted, a change makes the controller write.
 func (tr *trial) mutatedByPolicy(m mutation, capped int32, change func(), differs func(replicas int32) string) {
-	const begins = `The API server stored Deployment "a" otherwise than asked: `
+	const begins = `The API server stored Deployment "a" with different values than requested: `
 	flags, resyncs := tr.resyncFlags()
 	tr.start(flags...)
 	tr.timeout = waitTimeout + resyncs

@@ -113,7 +113,7 @@ func withoutSettings(d *appsv1.Deployment) {
 
 // Parts of the policy's messages.
 const (
-	onlyTenPods    = "replicas only to 1 to 10"
+	onlyTenPods    = "replicas only to a number from 1 to 10"
 	onlyItsLabels  = "only with the labels app=nginx and controller="
 	onlyPlainPods  = "only with plain Pods"
 	onlyOne        = "only with the one container nginx"

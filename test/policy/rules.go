@@ -38,13 +38,13 @@ func (r *rules) write(asked *pattern, owned *part) {
 	} else {
 		expression = `"` + expression + `"`
 	}
-	r.variable = "  # The " + r.kind + " that a Foo asks for, with the API server's defaults. What is not the same for all\n" +
+	r.variable = "  # The " + r.kind + " that a Foo wants, with the API server's defaults. What is not the same for all\n" +
 		"  # Foos, and what the API server chooses, is as in the object: a policy can't know it.\n" +
 		"  - name: asked\n    expression: " + expression + "\n"
 	r.validation("request.operation != 'CREATE' ||\n"+
 		"      (dyn(object).all(k, k in ["+othersFields+"] || k in variables.asked) &&\n"+
 		"       variables.asked.all(k, k in dyn(object) && dyn(object)[k] == variables.asked[k]))",
-		"may create "+r.aKind+" only as a Foo asks for it, without settings of its own")
+		"may create "+r.aKind+" only as a Foo specifies it, without additional settings")
 	for _, c := range r.conditions(owned, nil, "dyn(object)", "dyn(oldObject)", "variables.asked") {
 		r.validation("request.operation != 'UPDATE' ||\n      ("+c.expression+")", c.message)
 	}
@@ -74,18 +74,18 @@ func (r *rules) conditions(owned *part, path []string, now, before, asked string
 		switch {
 		case inner.isWhole() && inner.free: // any value
 		case inner.isWhole():
-			add(isAsked(now, before, asked), "may set the", at, "of", r.aKind, "only to what a Foo asks for")
+			add(isAsked(now, before, asked), "may set the", at, "of", r.aKind, "only to what a Foo specifies")
 		case inner.fields != nil:
 			all = append(all, r.conditions(inner, path, now+".orValue({})", before+".orValue({})", asked)...)
 		case inner.each != nil:
 			add(r.sameEach(inner, inner.elementsAt(now), inner.elementsAt(before), asked+".orValue([])"),
-				"may change the", at, "of", r.aKind, "only as a Foo asks for it")
+				"may change the", at, "of", r.aKind, "only as a Foo specifies it")
 		default:
 			now, before := inner.elementsAt(now), inner.elementsAt(before)
 			add(sameOthers(names, now, before), "may change only", enumerate(names), "in the", at, "of", r.aKind)
 			for _, name := range names {
 				add(r.sameNamed(inner.named[name], name, now, before, asked+".orValue([])"),
-					"may change the", name, "in the", at, "of", r.aKind, "only as a Foo asks for it")
+					"may change the", name, "in the", at, "of", r.aKind, "only as a Foo specifies it")
 			}
 		}
 	}

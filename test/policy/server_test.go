@@ -237,8 +237,8 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 const (
 	onlyForAFoo  = "only with a Foo as its controller and only owner"
 	onlyAFoos    = "that a Foo controls, and not its owners"
-	onlyOwn      = "only without labels, annotations, finalizers and settings of its own"
-	keepMetadata = "labels, annotations and finalizers, but for"
+	onlyOwn      = "only without labels, annotations, finalizers or additional settings"
+	keepMetadata = "labels, annotations or finalizers, except for"
 )
 
 var anyCreates = []attempt[object]{

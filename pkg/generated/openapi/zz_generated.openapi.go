@@ -85,7 +85,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Foo asks for a Deployment of nginx in its namespace. The controller creates the Deployment with a controller reference to the Foo, keeps the fields that the Foo owns as the Foo's spec says, and reports the state in the Foo's status. Deleting the Foo deletes the Deployment.\n\nA Foo's name has at most 63 characters, because it is the value of the label \"controller\" on the Deployment's Pods.",
+				Description: "Foo describes a Deployment of nginx in its namespace. The controller creates the Deployment with a controller reference to the Foo, keeps the fields that the Foo owns in line with the Foo's spec, and reports the state in the Foo's status. Deleting the Foo deletes the Deployment.\n\nA Foo's name has at most 63 characters, because it is the value of the label \"controller\" on the Deployment's Pods.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -188,7 +188,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"deploymentName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a Deployment of this name exists that this Foo does not control, the controller does not change it.",
+							Description: "DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a Deployment with this name exists that this Foo does not control, the controller does not change it.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -196,14 +196,14 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Suspend, if true, stops all writes for the Foo except those of its status: its Deployment is not created, changed, adopted or deleted until Suspend is false or not set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.",
+							Description: "Suspend, if true, stops all writes for the Foo except to its status: its Deployment is not created, changed, adopted or deleted until Suspend is false or unset. Running Pods keep running. Deleting the Foo still deletes the Deployment.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not set, the Deployment starts with 1, or with the number of the Deployment that it replaces, and the controller never changes it, so that an autoscaler of the Deployment can own it. An autoscaler of the Foo needs it to be set.",
+							Description: "Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is unset, the Deployment starts with 1, or with the number of the Deployment that it replaces, and the controller never changes the number, so that an autoscaler of the Deployment can own it. Set it if an autoscaler targets the Foo.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -224,21 +224,21 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ObservedGeneration is the metadata.generation of the Foo that the status describes. If it is lower than metadata.generation, the status is of an older spec.",
+							Description: "ObservedGeneration is the metadata.generation of the Foo that the status describes. If it is lower than metadata.generation, the status describes an older spec.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of the Deployment's Pods that exist and are not terminating, as the Deployment reports it.",
+							Description: "Replicas is the number of the Deployment's Pods that exist and are not terminating, as reported by the Deployment.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"availableReplicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AvailableReplicas is the number of the Deployment's Pods that have been ready for at least its minReadySeconds, as the Deployment reports it; it is 0 while the Foo controls no Deployment.",
+							Description: "AvailableReplicas is the number of the Deployment's Pods that have been ready for at least its minReadySeconds, as reported by the Deployment. It is 0 while the Foo controls no Deployment.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -246,7 +246,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 					},
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Selector is the label selector of the Deployment's Pods, in the string form of list requests. An autoscaler that targets the Foo uses it to find the Pods, through the scale subresource. It is not set if it would have more than 4096 characters, as the selector of an adopted Deployment may.",
+							Description: "Selector is the label selector of the Deployment's Pods, in the string form that list requests use. An autoscaler that targets the Foo uses it to find the Pods, through the scale subresource. It is unset if it would exceed 4096 characters, which is possible for the selector of an adopted Deployment.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -263,7 +263,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions describe the state of the Foo. The API server defaults them to the condition Ready, Unknown for the reason Pending, so that tools do not take a Foo that no controller has synced for one at rest. Reasons of Ready are the Reason constants of this package.\n\nA condition's lastTransitionTime is a time in the format of RFC 3339 that Go can parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. Other values are refused, because Go clients could not read them.",
+							Description: "Conditions describe the state of the Foo. By default, the API server sets the condition Ready to Unknown with the reason Pending, so that tools do not take a Foo that no controller has synced for one at rest. The Reason constants of this package are the reasons of Ready.\n\nA condition's lastTransitionTime is an RFC 3339 time that Go can parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. The API server refuses other values, because Go clients could not read them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -44,7 +44,7 @@ var troubles = map[string]struct {
 	"paused": {func(ns namespace) {
 		ns.withReadyFoo()
 		ns.patchDeployment(paused)
-	}, []string{"is paused and has something to roll out", "! it is paused", "-> to go on: kubectl rollout resume -n"}},
+	}, []string{"is paused with changes to roll out", "! it is paused", "-> to go on: kubectl rollout resume -n"}},
 	"unschedulable": {func(ns namespace) {
 		ns.withReadyFoo()
 		ns.patchDeployment(`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such"}}}}}`)

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The condition of a Foo's status, its reasons, and the annotation that allows adoption.
+// The conditions of a Foo's status, their reasons, and the annotation that allows adoption.
 
 package v1alpha1
 
-// ConditionReady is the type of the condition that is True if the Deployment is as the
-// Foo asks for and all its Pods are available.
+// ConditionReady is the type of the condition that is True if the Deployment is in its
+// desired state and all its Pods are available.
 const ConditionReady = "Ready"
 
 // ConditionStalled is the type of the condition that is True if the Foo is not ready and
-// will not become so before somebody else does something: its user, an administrator, or
-// whoever writes to its Deployment. Its reason and message are those of Ready. It is absent
-// otherwise.
+// will not become ready until someone acts: its user, an administrator, or whoever writes to
+// its Deployment. It has the reason and message of Ready. It is absent otherwise.
 const ConditionStalled = "Stalled"
 
-// ConditionSuspended is the type of the condition that is True while spec.suspend is. Its
-// reason is its type. It is absent otherwise.
+// ConditionSuspended is the type of the condition that is True while spec.suspend is true.
+// Its reason equals its type. It is absent otherwise.
 const ConditionSuspended = "Suspended"
 
 // Reasons of the condition Ready. The Event that reports a transition of the condition
@@ -30,8 +29,8 @@ const (
 	// ReasonProgressing (False): the Deployment is being created or rolled out, is
 	// paused, or could not be written yet, for a temporary reason.
 	ReasonProgressing = "Progressing"
-	// ReasonDeploymentConflict (False): the Deployment named spec.deploymentName exists
-	// and this Foo does not control it.
+	// ReasonDeploymentConflict (False): a Deployment named spec.deploymentName exists, but
+	// this Foo does not control it.
 	ReasonDeploymentConflict = "DeploymentConflict"
 	// ReasonDeploymentFailed (False): the API server refuses the Deployment or does not
 	// store it as it was written, or the Deployment reports that it can't create its Pods
@@ -39,13 +38,13 @@ const (
 	ReasonDeploymentFailed = "DeploymentFailed"
 	// ReasonTerminating (False): the Foo or its Deployment is being deleted.
 	ReasonTerminating = "Terminating"
-	// ReasonSuspended (False): something is to be done for the Foo, and spec.suspend is true.
+	// ReasonSuspended (False): the Foo needs a write, but spec.suspend is true.
 	ReasonSuspended = "Suspended"
 )
 
 // AnnotationAdoptBy names, on a Deployment without a controller, the Foo in the same
 // namespace that may become its controller. The annotation is on the Deployment and not
-// on the Foo, because setting it takes the permission to edit the Deployment. The
-// controller removes it when it adopts the Deployment, so that each adoption needs a new
+// on the Foo, because setting it requires permission to edit the Deployment. The
+// controller removes it when it adopts the Deployment, so that each adoption needs new
 // consent.
 const AnnotationAdoptBy = "samplecontroller.k8s.io/adopt-by"

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// The range of a condition's time, in seconds since 1970. Outside it, this package would
-// write a time that the API server refuses or that no client can read.
+// The range of a condition's time, in seconds since 1970. Outside this range, the package
+// would write a time that the API server refuses or that no client can read.
 const (
 	earliest = -62135596799 // 0001-01-01T00:00:01Z
 	latest   = 253402300799 // 9999-12-31T23:59:59Z
@@ -24,7 +24,7 @@ const (
 // values. etcd may hold any status, because the CustomResourceDefinition's rules apply to
 // writes, not to objects that were stored under an older definition. If a single Foo
 // can't be decoded, every list of Foos fails, and informers make no progress for any Foo.
-// Ignoring a field loses nothing, because the controller writes the status again.
+// Ignoring a field loses nothing, because the controller rewrites the status.
 func (s *FooStatus) UnmarshalJSON(data []byte) error {
 	type plain FooStatus // without UnmarshalJSON
 	err := json.Unmarshal(data, (*plain)(s))
@@ -64,8 +64,8 @@ func (s *FooStatus) salvage(data []byte) error {
 	return nil
 }
 
-// ignoreTypes returns err if data is not valid JSON. Valid JSON of a wrong type is
-// ignored.
+// ignoreTypes returns err if data is not valid JSON. It ignores valid JSON of the wrong
+// type.
 func ignoreTypes(data []byte, err error) error {
 	if encodingjson.Valid(data) {
 		return nil
@@ -73,7 +73,7 @@ func ignoreTypes(data []byte, err error) error {
 	return err
 }
 
-// salvageConditions returns those conditions that can be read.
+// salvageConditions returns the conditions that can be read.
 func salvageConditions(data []byte) []metav1.Condition {
 	var items []encodingjson.RawMessage
 	if json.Unmarshal(data, &items) != nil {
@@ -110,7 +110,7 @@ func salvageCondition(data []byte) (condition metav1.Condition, ok bool) {
 	return condition, true
 }
 
-// salvageTime reads a time whose letters may be in lower case, as RFC 3339 allows.
+// salvageTime reads a time whose letters may be lowercase, as RFC 3339 allows.
 func salvageTime(value any) metav1.Time {
 	text, _ := value.(string)
 	var since metav1.Time

@@ -10,6 +10,6 @@
 // here, everything under pkg/generated, and the CustomResourceDefinition in
 // artifacts/crd.
 //
-// The CustomResourceDefinition needs Kubernetes 1.34 or newer. That is the oldest release
-// that the definition's tests run on.
+// The CustomResourceDefinition requires Kubernetes 1.34 or newer, the oldest release that
+// its tests run on.
 package v1alpha1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The methods by which the controller, whose loop is the same for every kind, reads a Foo and
-// sets its status.
+// The methods with which the controller, whose loop is the same for every kind, reads a Foo
+// and sets its status.
 
 package v1alpha1
 
@@ -16,13 +16,13 @@ func (foo *Foo) GetSpec() any { return &foo.Spec }
 // GetStatus returns the status.
 func (foo *Foo) GetStatus() any { return &foo.Status }
 
-// IsSuspended reports whether the controller may write nothing for the Foo but its status.
+// IsSuspended reports whether the controller may write nothing but the status for the Foo.
 func (foo *Foo) IsSuspended() bool { return ptr.Deref(foo.Spec.Suspend, false) }
 
-// GetConditions returns the conditions of the status, which may be set.
+// GetConditions returns the conditions of the status, to be read or set.
 func (foo *Foo) GetConditions() *[]metav1.Condition { return &foo.Status.Conditions }
 
-// GetObservedGeneration returns the generation that the status is of, which may be set.
+// GetObservedGeneration returns the generation that the status describes, to be read or set.
 func (foo *Foo) GetObservedGeneration() *int64 { return &foo.Status.ObservedGeneration }
 
 // ResetStatus clears the status.

@@ -16,10 +16,10 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:selectablefield:JSONPath=`.spec.deploymentName`
-// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`,description="Name of the Deployment that the Foo asks for"
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of Pods that the Foo asks for; empty if it does not set the number"
+// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=`.spec.deploymentName`,description="Name of the Foo's Deployment"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Desired number of Pods; empty if the Foo does not set it"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of Pods that are available"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Deployment is as the Foo asks for and all its Pods are available"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,description="Whether the Deployment is in its desired state and all its Pods are available"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the Foo is ready or not"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, experimental-only; please get an approval from Kubernetes API reviewers if you're trying to develop a CRD in the *.k8s.io or *.kubernetes.io groups"
@@ -28,10 +28,10 @@ import (
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 63",optionalOldSelf=true,message="metadata.name must be no more than 63 characters: it becomes the value of a Pod label"
 
-// Foo asks for a Deployment of nginx in its namespace. The controller creates the
+// Foo describes a Deployment of nginx in its namespace. The controller creates the
 // Deployment with a controller reference to the Foo, keeps the fields that the Foo owns
-// as the Foo's spec says, and reports the state in the Foo's status. Deleting the Foo
-// deletes the Deployment.
+// in line with the Foo's spec, and reports the state in the Foo's status. Deleting the
+// Foo deletes the Deployment.
 //
 // A Foo's name has at most 63 characters, because it is the value of the label
 // "controller" on the Deployment's Pods.
@@ -54,23 +54,23 @@ type Foo struct {
 type FooSpec struct {
 	// DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
 	// subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a
-	// Deployment of this name exists that this Foo does not control, the controller does
-	// not change it.
+	// Deployment with this name exists that this Foo does not control, the controller
+	// does not change it.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be a DNS-1123 subdomain: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit (for example 'web-1')"
 	DeploymentName string `json:"deploymentName"`
 
-	// Suspend, if true, stops all writes for the Foo except those of its status: its
-	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
-	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
+	// Suspend, if true, stops all writes for the Foo except to its status: its Deployment
+	// is not created, changed, adopted or deleted until Suspend is false or unset. Running
+	// Pods keep running. Deleting the Foo still deletes the Deployment.
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
-	// set, the Deployment starts with 1, or with the number of the Deployment that it
-	// replaces, and the controller never changes it, so that an autoscaler of the Deployment
-	// can own it. An autoscaler of the Foo needs it to be set.
+	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is
+	// unset, the Deployment starts with 1, or with the number of the Deployment that it
+	// replaces, and the controller never changes the number, so that an autoscaler of the
+	// Deployment can own it. Set it if an autoscaler targets the Foo.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
@@ -80,44 +80,43 @@ type FooSpec struct {
 // FooStatus is the observed state of a Foo.
 type FooStatus struct {
 	// ObservedGeneration is the metadata.generation of the Foo that the status describes.
-	// If it is lower than metadata.generation, the status is of an older spec.
+	// If it is lower than metadata.generation, the status describes an older spec.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
-	// as the Deployment reports it.
+	// as reported by the Deployment.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// AvailableReplicas is the number of the Deployment's Pods that have been ready for
-	// at least its minReadySeconds, as the Deployment reports it; it is 0 while the Foo
+	// at least its minReadySeconds, as reported by the Deployment. It is 0 while the Foo
 	// controls no Deployment.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// Selector is the label selector of the Deployment's Pods, in the string form of list
-	// requests. An autoscaler that targets the Foo uses it to find the Pods, through the
-	// scale subresource. It is not set if it would have more than 4096 characters, as the
-	// selector of an adopted Deployment may.
+	// Selector is the label selector of the Deployment's Pods, in the string form that
+	// list requests use. An autoscaler that targets the Foo uses it to find the Pods,
+	// through the scale subresource. It is unset if it would exceed 4096 characters,
+	// which is possible for the selector of an adopted Deployment.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Selector string `json:"selector,omitempty"`
 
-	// Conditions describe the state of the Foo. The API server defaults them to the
-	// condition Ready, Unknown for the reason Pending, so that tools do not take a Foo that
-	// no controller has synced for one at rest. Reasons of Ready are the Reason constants
-	// of this package.
+	// Conditions describe the state of the Foo. By default, the API server sets the
+	// condition Ready to Unknown with the reason Pending, so that tools do not take a Foo
+	// that no controller has synced for one at rest. The Reason constants of this package
+	// are the reasons of Ready.
 	//
-	// A condition's lastTransitionTime is a time in the format of RFC 3339 that Go can
-	// parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to
-	// 9999-12-31T23:59:59Z. Other values are refused, because Go clients could not read
-	// them.
+	// A condition's lastTransitionTime is an RFC 3339 time that Go can parse, such as
+	// 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. The API
+	// server refuses other values, because Go clients could not read them.
 	// +optional
 	// +kubebuilder:validation:items:XValidation:rule="self.lastTransitionTime >= timestamp('0001-01-01T00:00:01Z') && self.lastTransitionTime <= timestamp('9999-12-31T23:59:59Z')",fieldPath=".lastTransitionTime",message="must be a time like 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z"
 	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}

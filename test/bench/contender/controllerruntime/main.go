@@ -137,7 +137,7 @@ func statusOf(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) samplev1al
 		Type: samplev1alpha1.ConditionReady, Status: metav1.ConditionFalse, ObservedGeneration: foo.Generation,
 		Reason: samplev1alpha1.ReasonProgressing,
 		// The message of settled Foos, so that they need no write.
-		Message: fmt.Sprintf("Deployment %q is rolling out: %d available of 1 wanted Pods", deployment.Name, status.AvailableReplicas),
+		Message: fmt.Sprintf("Deployment %q is rolling out: %d of 1 Pods available", deployment.Name, status.AvailableReplicas),
 	}
 	if deployment.Spec.Replicas != nil && status.AvailableReplicas == *deployment.Spec.Replicas {
 		ready.Status, ready.Reason = metav1.ConditionTrue, samplev1alpha1.ReasonAvailable

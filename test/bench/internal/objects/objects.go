@@ -103,5 +103,5 @@ func Event(foo *samplev1alpha1.Foo) *corev1.Event {
 }
 
 func message(foo *samplev1alpha1.Foo) string {
-	return fmt.Sprintf("Deployment %q is rolling out: 0 available of 1 wanted Pods", foo.Spec.DeploymentName)
+	return fmt.Sprintf("Deployment %q is rolling out: 0 of 1 Pods available", foo.Spec.DeploymentName)
 }

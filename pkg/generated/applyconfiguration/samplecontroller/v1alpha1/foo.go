@@ -16,10 +16,10 @@ import (
 // FooApplyConfiguration represents a declarative configuration of the Foo type for use
 // with apply.
 //
-// Foo asks for a Deployment of nginx in its namespace. The controller creates the
+// Foo describes a Deployment of nginx in its namespace. The controller creates the
 // Deployment with a controller reference to the Foo, keeps the fields that the Foo owns
-// as the Foo's spec says, and reports the state in the Foo's status. Deleting the Foo
-// deletes the Deployment.
+// in line with the Foo's spec, and reports the state in the Foo's status. Deleting the
+// Foo deletes the Deployment.
 //
 // A Foo's name has at most 63 characters, because it is the value of the label
 // "controller" on the Deployment's Pods.

@@ -11,17 +11,17 @@ package v1alpha1
 type FooSpecApplyConfiguration struct {
 	// DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
 	// subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a
-	// Deployment of this name exists that this Foo does not control, the controller does
-	// not change it.
+	// Deployment with this name exists that this Foo does not control, the controller
+	// does not change it.
 	DeploymentName *string `json:"deploymentName,omitempty"`
-	// Suspend, if true, stops all writes for the Foo except those of its status: its
-	// Deployment is not created, changed, adopted or deleted until Suspend is false or not
-	// set. What it runs goes on. Deleting the Foo deletes the Deployment all the same.
+	// Suspend, if true, stops all writes for the Foo except to its status: its Deployment
+	// is not created, changed, adopted or deleted until Suspend is false or unset. Running
+	// Pods keep running. Deleting the Foo still deletes the Deployment.
 	Suspend *bool `json:"suspend,omitempty"`
-	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is not
-	// set, the Deployment starts with 1, or with the number of the Deployment that it
-	// replaces, and the controller never changes it, so that an autoscaler of the Deployment
-	// can own it. An autoscaler of the Foo needs it to be set.
+	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is
+	// unset, the Deployment starts with 1, or with the number of the Deployment that it
+	// replaces, and the controller never changes the number, so that an autoscaler of the
+	// Deployment can own it. Set it if an autoscaler targets the Foo.
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 

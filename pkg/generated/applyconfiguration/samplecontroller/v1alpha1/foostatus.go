@@ -14,29 +14,28 @@ import (
 // FooStatus is the observed state of a Foo.
 type FooStatusApplyConfiguration struct {
 	// ObservedGeneration is the metadata.generation of the Foo that the status describes.
-	// If it is lower than metadata.generation, the status is of an older spec.
+	// If it is lower than metadata.generation, the status describes an older spec.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
-	// as the Deployment reports it.
+	// as reported by the Deployment.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// AvailableReplicas is the number of the Deployment's Pods that have been ready for
-	// at least its minReadySeconds, as the Deployment reports it; it is 0 while the Foo
+	// at least its minReadySeconds, as reported by the Deployment. It is 0 while the Foo
 	// controls no Deployment.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// Selector is the label selector of the Deployment's Pods, in the string form of list
-	// requests. An autoscaler that targets the Foo uses it to find the Pods, through the
-	// scale subresource. It is not set if it would have more than 4096 characters, as the
-	// selector of an adopted Deployment may.
+	// Selector is the label selector of the Deployment's Pods, in the string form that
+	// list requests use. An autoscaler that targets the Foo uses it to find the Pods,
+	// through the scale subresource. It is unset if it would exceed 4096 characters,
+	// which is possible for the selector of an adopted Deployment.
 	Selector *string `json:"selector,omitempty"`
-	// Conditions describe the state of the Foo. The API server defaults them to the
-	// condition Ready, Unknown for the reason Pending, so that tools do not take a Foo that
-	// no controller has synced for one at rest. Reasons of Ready are the Reason constants
-	// of this package.
+	// Conditions describe the state of the Foo. By default, the API server sets the
+	// condition Ready to Unknown with the reason Pending, so that tools do not take a Foo
+	// that no controller has synced for one at rest. The Reason constants of this package
+	// are the reasons of Ready.
 	//
-	// A condition's lastTransitionTime is a time in the format of RFC 3339 that Go can
-	// parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to
-	// 9999-12-31T23:59:59Z. Other values are refused, because Go clients could not read
-	// them.
+	// A condition's lastTransitionTime is an RFC 3339 time that Go can parse, such as
+	// 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. The API
+	// server refuses other values, because Go clients could not read them.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
