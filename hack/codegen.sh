@@ -205,7 +205,7 @@ codegen::write_kustomization() {
   {
     cat <<'EOF'
 # hack/update-codegen.sh writes this file. kustomize reads only files below its root, so a
-# folder that overlays build on needs its own kustomization. It has no extension because
+# directory that overlays build on needs its own kustomization. It has no extension because
 # "kubectl apply -f artifacts/crd" would read a kustomization.yaml as an object.
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization

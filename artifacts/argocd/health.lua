@@ -1,7 +1,7 @@
--- The health of a Foo for Argo CD. README.md says how to install it.
+-- The health of a Foo for Argo CD. README.md explains how to install it.
 --
--- A status is believed only if it is of the newest spec: status.observedGeneration and the
--- condition's must be metadata.generation.
+-- A status counts only if it describes the newest spec: its observedGeneration and the
+-- condition's must equal metadata.generation.
 
 local function progressing(message)
   return {status = "Progressing", message = message}
