@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a sync writes, in full: for a new Foo, for a change, for a Deployment of somebody else,
-// and for a rename. No other file is needed to read these tests. After them come tests of the
-// loop, with the fixture of fixture_test.go: retries and back-offs.
+// The writes of a sync, in full: for a new Foo, for a change, for a Deployment that belongs to
+// someone else, and for a rename. No other file is needed to read these tests. Tests of the
+// loop follow, with the fixture of fixture_test.go: retries and back-offs.
 
 package main
 
@@ -44,7 +44,8 @@ var (
 	earlier = metav1.NewTime(now.Add(-time.Hour))
 )
 
-// syncOnce syncs the Foo "web" of the namespace "team" with these objects, and returns the writes.
+// syncOnce syncs the Foo "web" in the namespace "team" with these objects, and returns the
+// writes.
 func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Object) []clienttesting.Action {
 	t.Helper()
 	kubeClient, fooClient := kubefake.NewClientset(deployments...), foofake.NewSimpleClientset()
@@ -54,7 +55,7 @@ func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Obje
 	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
 	kind := plan.Foos("nginx:1.29")
-	kind.Children = kind.Children[:1] // the Deployment, whatever else a Foo may own one day
+	kind.Children = kind.Children[:1] // only the Deployment, whatever else a Foo may own one day
 	controller, err := NewController(Config{
 		KubeClient: kubeClient, FooClient: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
 		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New(),
@@ -155,8 +156,8 @@ func TestANewFooGetsADeployment(t *testing.T) {
 	}))
 }
 
-// scaled returns a Foo that asks for 3 Pods, and its Deployment, which has 2: its spec has just
-// been changed.
+// scaled returns a Foo that wants 3 Pods, and its Deployment, which has 2: the spec has just
+// changed.
 func scaled() (*samplev1alpha1.Foo, *appsv1.Deployment) {
 	foo := &samplev1alpha1.Foo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "foo", Generation: 2, ResourceVersion: "7"},
@@ -188,7 +189,7 @@ func scaled() (*samplev1alpha1.Foo, *appsv1.Deployment) {
 	}
 }
 
-// Of the Deployment, only what changes is sent, for the version that was read.
+// Only the changed fields of the Deployment are sent, for the version that was read.
 func TestAScaledFooScalesItsDeployment(t *testing.T) {
 	foo, deployment := scaled()
 	after := foo.DeepCopy()
@@ -220,7 +221,7 @@ func TestADeploymentOfSomebodyElseIsLeftAlone(t *testing.T) {
 	expectWrites(t, syncOnce(t, foo, deployment), updateStatus(after))
 }
 
-// The Deployment of the new name comes first. That of the old name serves until then.
+// The Deployment with the new name comes first. The one with the old name serves until then.
 func TestARenamedFooKeepsItsDeploymentUntilTheNewOneIsReady(t *testing.T) {
 	foo, old := scaled()
 	foo.Spec.DeploymentName = "new"
@@ -392,7 +393,7 @@ func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 			f.expectMetrics("skipped syncs", `sample_controller_stale_syncs_total 1`,
 				`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
 
-			advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backwards never sees the write
+			advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backward never shows the write
 			f.expectWrites(createChild, writeStatus)
 		})
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What is particular to Deployments: a table of single syncs, with the objects before and all
-// writes and Events after; rollouts, how many at a time and what they report; and admission
-// that changes the Deployment of a Foo.
+// Everything specific to Deployments: a table of single syncs, with the objects before and all
+// writes and Events after; rollouts, their number and their reports; and admission that changes
+// the Deployment of a Foo.
 
 package main
 
@@ -30,18 +30,18 @@ import (
 // syncRow is one sync of the Foo "a": the objects before it, and everything that it does.
 type syncRow struct {
 	world []runtime.Object
-	// refuse has the errors of calls, by "verb resource".
+	// refuse maps "verb resource" to the error of such calls.
 	refuse map[string]error
 
-	// writes are all writes, deployment is the Deployment that was written, status is the
-	// status. A status that was stored has one Event, with its reason and message.
+	// writes are all writes, deployment is the Deployment that was written, and status is the
+	// status. A stored status has one Event, with its reason and message.
 	writes     []string
 	deployment *appsv1.Deployment
 	status     *samplev1alpha1.FooStatus
 	err        error
 }
 
-// unready returns the status of the Foo "a", which is not ready, with a number of Pods.
+// unready returns a status of the Foo "a" that is not ready, with a number of Pods.
 func unready(pods int32, reason, message string) *samplev1alpha1.FooStatus {
 	status := &samplev1alpha1.FooStatus{
 		ObservedGeneration: 1, Replicas: pods, AvailableReplicas: pods,
@@ -119,7 +119,7 @@ func TestSync(t *testing.T) {
 			refuse: map[string]error{"update foos": fooModified},
 			writes: []string{writeStatus}, status: &settledNow, err: fooModified,
 		},
-		"a renamed Foo loses at once an old Deployment that serves nobody": {
+		"a renamed Foo loses at once an old Deployment that serves no one": {
 			world:  world(footest.Foo("a"), oldChild(footest.WithAvailable(0))),
 			writes: []string{createChild, deleteChild, writeStatus}, deployment: footest.Created("a"), status: rolling(0, 2),
 		},
@@ -128,7 +128,7 @@ func TestSync(t *testing.T) {
 			writes: created, deployment: footest.Created("a"), err: serverDown,
 			status: unready(0, "Progressing", notCreated),
 		},
-		"a Deployment that asks for adoption is adopted, and keeps what others set in it": {
+		"a Deployment that consents to adoption is adopted, and keeps what others set in it": {
 			world: world(footest.Foo("a", footest.WithReplicas(5)),
 				footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a"))),
 			writes: withStatus, deployment: footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5)), status: rolling(2, 5),
@@ -171,7 +171,7 @@ func (row syncRow) check(f *fixture) {
 	}
 }
 
-// A successor takes over only if it is ready by a live read, too.
+// A successor takes over only if a live read also shows that it is ready.
 func TestADeploymentStaysUntilItsSuccessorHasTakenOver(t *testing.T) {
 	for name, change := range map[string]footest.ChildOption{
 		"the new one has no available Pod any more": footest.WithAvailable(0),
@@ -190,7 +190,7 @@ func TestADeploymentStaysUntilItsSuccessorHasTakenOver(t *testing.T) {
 func TestANewDeploymentHasTheReplicasThatTheOldOneHasNow(t *testing.T) {
 	foo := settledFoo(footest.WithoutReplicas, footest.WithChildName("new"))
 	testWith(t, holdChildren, world(foo, footest.Child("a", footest.ScaledTo(2))), func(f *fixture) {
-		f.change("web", footest.ScaledTo(5)) // which the cache has not seen
+		f.change("web", footest.ScaledTo(5)) // the cache has not seen this
 		_ = f.sync()
 		footest.ExpectEqual(t, "the number of replicas", new(int32(5)), f.deployment("new").Spec.Replicas)
 	})
@@ -261,7 +261,7 @@ func TestReadinessAndANewSpecAreWrittenAtOnce(t *testing.T) {
 		f.expectWrites(writeStatus)
 		f.expectEvents(`Normal Progressing Deployment "web" is rolling out: 0 of 2 Pods available`,
 			`Normal Available Deployment "web" has 2 of 2 Pods available`)
-		advance(time.Hour) // the status that was deferred before then is no longer needed
+		advance(time.Hour) // the status that was deferred until then is no longer needed
 		f.expectWrites()
 		f.scale("a", 3)
 		advance(0)
@@ -269,8 +269,8 @@ func TestReadinessAndANewSpecAreWrittenAtOnce(t *testing.T) {
 	})
 }
 
-// Changes of the Deployment's status must not repeat a refused write, and the Foo must
-// still count its Pods.
+// Changes of the Deployment's status must not repeat a refused write, and the Foo must still
+// count its Pods.
 func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 	forbidden := apierrors.NewForbidden(footest.ChildGR, "web", errors.New("a policy"))
 	for name, row := range map[string]struct {
@@ -333,7 +333,8 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 		f.admitChildren("", footest.WithImage("mirror.example.com/nginx:latest"))
 		defer f.start(2)()
 		advance(time.Second)
-		// A webhook may be for creations alone: only an update shows that another would not help.
+		// A webhook may apply only to creations: only an update shows that another would not
+		// help.
 		f.expectWrites(createChild, updateChild, writeStatus, writeStatus)
 		f.resync("a")
 		f.resync("a")
@@ -354,8 +355,8 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 	})
 }
 
-// testOutdated runs a test with the Foos web-0 to web-2, which are at rest, and whose Deployments
-// of the same names have an older image. One at a time may restart.
+// testOutdated runs a test with the Foos web-0 to web-2, which are at rest, and whose
+// Deployments with the same names have an older image. One at a time may restart.
 func testOutdated(t *testing.T, body func(f *fixture, names []string)) {
 	t.Helper()
 	var objects []runtime.Object
@@ -374,7 +375,7 @@ func testOutdated(t *testing.T, body func(f *fixture, names []string)) {
 
 func TestAnotherImageRestartsAFewFoosAtATime(t *testing.T) {
 	testOutdated(t, func(f *fixture, names []string) {
-		// next returns the Deployment that is restarted next, alone.
+		// next returns the Deployment that restarts next, alone.
 		next := func() string {
 			advance(2 * time.Second)
 			now := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -391,7 +392,7 @@ func TestAnotherImageRestartsAFewFoosAtATime(t *testing.T) {
 		advance(5 * time.Minute)
 		waits := names[0]
 		f.expectReady(waits, "False Progressing of 1")
-		f.scale(waits, 3) // what a user asks for does not wait
+		f.scale(waits, 3) // a change of the spec does not wait
 		footest.ExpectEqual(t, "the Deployment whose Foo a user has changed", waits, next())
 		footest.ExpectEqual(t, "its replicas", new(int32(3)), f.deployment(waits).Spec.Replicas)
 		f.settle(waits)
@@ -405,7 +406,7 @@ func TestAnotherImageRestartsAFewFoosAtATime(t *testing.T) {
 	})
 }
 
-// One whose Pods never become available does not stop the others for ever.
+// A rollout whose Pods never become available does not stop the others forever.
 func TestARolloutThatHangsGivesWay(t *testing.T) {
 	testOutdated(t, func(f *fixture, _ []string) {
 		advance(9 * time.Minute)

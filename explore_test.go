@@ -44,7 +44,7 @@ func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) 
 
 func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.FooOwner, newExplored) }
 
-// newExplored makes the controller for test/simulation/explore.
+// newExplored returns the controller for test/simulation/explore.
 func newExplored(parts explore.Parts) (explore.Subject, error) {
 	controller, err := NewController(Config{
 		KubeClient: parts.Kubernetes, FooClient: parts.Custom, KubeInformers: parts.KubeInformers, FooInformers: parts.CustomInformers,
@@ -58,9 +58,9 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 	return explore.Subject{Controller: controller, ProcessNextWorkItem: controller.processNextWorkItem}, err
 }
 
-// FuzzSync syncs the Foo "a" with arbitrary objects and caches that may be stale. However
-// stale they are, the sync changes nothing of others, and the second sync after they have
-// caught up (the first, if they were not stale) writes nothing. With fresh caches, it
+// FuzzSync syncs the Foo "a" with arbitrary objects and caches that may be stale. However stale
+// they are, the sync changes nothing that belongs to others, and the second sync after they
+// have caught up (the first, if they were not stale) writes nothing. With fresh caches, it
 // writes what its preview announces.
 func FuzzSync(f *testing.F) {
 	footest.AddSeeds(f, slices.Concat(footest.FuzzSeeds, footest.StaleSeeds))
@@ -99,7 +99,7 @@ func syncTwice(t *testing.T, w *footest.FuzzWorld) {
 	for range 2 {
 		stored := f.stored(t)
 		f.cacheSees(t, stored)
-		// By now the caches know of a Foo that was deleted or recreated.
+		// By now the caches show that a Foo was deleted or recreated.
 		now := w.Owner.Find(stored, "a")
 		known := cmp.Or(now, w.Foo)
 		if wrote := f.pass(t, known, now, true, nil); len(wrote) > 0 && !stale && !w.Refused() {
@@ -109,9 +109,9 @@ func syncTwice(t *testing.T, w *footest.FuzzWorld) {
 	}
 }
 
-// pass syncs once, checks what that changed, and returns what was sent to the API server.
-// known is the Foo in the caches, live the Foo at the API server, or nil. announced is the
-// preview, or nil.
+// pass syncs once, checks the changes, and returns the calls to the API server. known is the
+// Foo in the caches, live is the Foo at the API server, or nil. announced is the preview, or
+// nil.
 func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool, announced *preview.Sync) []string {
 	t.Helper()
 	before := f.stored(t)
@@ -147,9 +147,8 @@ func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool,
 	return f.takeWrites()
 }
 
-// checkChange fails if the sync changed or deleted an object that the Foo does not
-// control, or changed more than it may. wanted is the child of the kind that the Foo asks
-// for.
+// checkChange fails if the sync changed or deleted an object that the Foo does not control, or
+// changed more than it may. wanted is the child of the kind that the Foo wants.
 func checkChange(t *testing.T, before, after, wanted, known footest.Object, mayWrite bool) {
 	t.Helper()
 	if after != nil && equality.Semantic.DeepEqual(before, after) {
@@ -157,7 +156,7 @@ func checkChange(t *testing.T, before, after, wanted, known footest.Object, mayW
 	}
 	kind, name := footest.KindOf(before), before.GetName()
 	if !mayWrite {
-		t.Errorf("%s %s was written, although the live Foo asks for something else or is deleted", kind, name)
+		t.Errorf("%s %s was written, although the live Foo wants something else or is deleted", kind, name)
 	}
 	if before.GetDeletionTimestamp() != nil || !footest.BelongsTo(before, known) && !footest.HandedOverTo(before, known) {
 		t.Errorf("%s %s was written, although the Foo does not control it: %v", kind, name, before.GetOwnerReferences())
@@ -194,8 +193,8 @@ func checkFooChange(t *testing.T, before, after, known footest.Object) {
 	footest.ExpectEqual(t, "all of the Foo but its status", was, is)
 }
 
-// fuzzFixture is a Controller whose caches the test fills through the transformer. This
-// allows thousands of runs a second; running informers allow tens.
+// fuzzFixture is a Controller whose caches the test fills through the transformer. This allows
+// thousands of runs per second; running informers allow tens.
 type fuzzFixture struct {
 	*Controller
 	owner   *footest.OwnerRow
@@ -207,7 +206,7 @@ type fuzzFixture struct {
 	events              chan string
 }
 
-// fuzzTypes are those of all objects.
+// fuzzTypes are the types of all objects.
 var fuzzTypes = func() *runtime.Scheme {
 	types := runtime.NewScheme()
 	utilruntime.Must(errors.Join(scheme.AddToScheme(types), fooscheme.AddToScheme(types)))
@@ -280,8 +279,8 @@ func (f *fuzzFixture) stored(t *testing.T) (objects []footest.Object) {
 	return objects
 }
 
-// takeWrites returns the writes sent to the API server since its last call, accepted or
-// not, and the recorded Events.
+// takeWrites returns the writes sent to the API server since its last call, accepted or not,
+// and the recorded Events.
 func (f *fuzzFixture) takeWrites() []string {
 	var writes []string
 	for _, calls := range []*clienttesting.Fake{f.kubeCalls, f.fooCalls} {

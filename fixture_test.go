@@ -43,7 +43,7 @@ var (
 	updateChild = "patch " + children
 	deleteChild = "delete " + children
 	writeStatus = "update foos/status"
-	// conflict and failed are the reasons for which a user has to do something.
+	// conflict and failed are the reasons that require a user to act.
 	conflict = footest.Primary.Kind + "Conflict"
 	failed   = footest.Primary.Kind + "Failed"
 )
@@ -61,17 +61,17 @@ type fixture struct {
 	*Controller
 	t   *testing.T
 	ctx context.Context
-	// primary is the row of footest.Primary, which most tests are about: they have no other.
+	// primary is the row of footest.Primary, the only row that most tests use.
 	primary    *childAPI
 	allKinds   []*childAPI
 	kubeClient *kubefake.Clientset
 	fooClient  *foofake.Clientset
 	api        footest.FakeAPI
 	events     chan string
-	// handlersSynced are done when the handlers have got all objects of the first list.
+	// handlersSynced are done when the handlers have received all objects of the initial list.
 	handlersSynced []cache.DoneChecker
 	stopInformers  func()
-	// watcher sends the events of a watch that is held.
+	// watcher sends the events of a held watch.
 	watcher *watch.RaceFreeFakeWatcher
 	// standBy is true in a test that calls Run itself, and panics in one whose syncs may panic.
 	standBy, panics bool
@@ -117,14 +117,14 @@ func atRest(others ...runtime.Object) []runtime.Object {
 	return append(others, settledFoo(), footest.Child("a"))
 }
 
-// oldChild returns a child of the Foo "a" that has the name "old".
+// oldChild returns a child of the Foo "a" with the name "old".
 func oldChild(options ...footest.ChildOption) footest.Object {
 	return footest.Child("a", append([]footest.ChildOption{footest.Named("old")}, options...)...)
 }
 
-// newFixture makes a Controller whose API server has the given Foos and children,
-// starts its informers and waits until they are idle. It does not start workers. Call it
-// in a testing/synctest bubble, where a test knows when all goroutines are idle.
+// newFixture creates a Controller whose API server has the given Foos and children, starts its
+// informers and waits until they are idle. It does not start workers. Call it in a
+// testing/synctest bubble, where a test knows when all goroutines are idle.
 func newFixture(t *testing.T, world ...runtime.Object) *fixture {
 	t.Helper()
 	f := newFixtureInRealTime(t, func(*fixture) {}, world...)
@@ -149,7 +149,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 			footest.Must(t, f.kubeClient.Tracker().Add(object))
 			continue
 		}
-		// Not with Add, which guesses the plural of a kind: boxs, keies.
+		// Not with Add, which guesses wrong plurals of a kind: boxs, keies.
 		owner = footest.OwnerOf(object.(footest.Object))
 		footest.Must(t, f.fooClient.Tracker().Create(owner.Resource, object, footest.Namespace))
 	}
@@ -169,7 +169,7 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 		f.handlersSynced, err = controller.addEventHandlers(ctx)
 		footest.Must(t, err)
 	}
-	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows the controller's log alone
+	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows only the controller's log
 	kubeInformers.StartWithContext(quiet)
 	fooInformers.StartWithContext(quiet)
 	f.stopInformers = func() {
@@ -204,8 +204,8 @@ func (c *Controller) setTable(kinds ...*childAPI) {
 	}
 }
 
-// start runs the controller. The function that it returns stops the controller and waits
-// for its end.
+// start runs the controller. The function that it returns stops the controller and waits for
+// its end.
 func (f *fixture) start(workers int) (stop func()) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	done := make(chan struct{})
@@ -229,8 +229,8 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// on calls react for each call of a verb on a resource, before the API server gets it. If
-// react returns an error, that is the answer. A subresource counts as its resource.
+// on calls react for each call of a verb on a resource, before the API server receives it. If
+// react returns an error, that is the response. A subresource counts as its resource.
 func (f *fixture) on(verb, resource string, react func(action clienttesting.Action) error) {
 	reaction := func(action clienttesting.Action) (bool, runtime.Object, error) {
 		err := react(action)
@@ -246,7 +246,7 @@ type refusal struct {
 	over  atomic.Bool
 }
 
-// refuse makes the API server answer each call of a verb on a resource with an error.
+// refuse makes the API server respond to each call of a verb on a resource with an error.
 func (f *fixture) refuse(verb, resource string, err error) *refusal {
 	r := &refusal{}
 	f.on(verb, resource, func(clienttesting.Action) error {
@@ -258,7 +258,7 @@ func (f *fixture) refuse(verb, resource string, err error) *refusal {
 	return r
 }
 
-// failTimes makes the API server answer the first calls of a verb on a resource with an
+// failTimes makes the API server respond to the first calls of a verb on a resource with an
 // error.
 func (f *fixture) failTimes(times int32, verb, resource string, err error) {
 	f.onFirst(times, verb, resource, func(clienttesting.Action) error { return err })
@@ -306,7 +306,7 @@ func (f *fixture) deleteChild(name string) {
 	footest.Must(f.t, f.kubeClient.Tracker().Delete(footest.Primary.Resource, footest.Namespace, name))
 }
 
-// storedChild returns a copy of a child of the API server.
+// storedChild returns a copy of a child from the API server.
 func (f *fixture) storedChild(name string) footest.Object {
 	f.t.Helper()
 	object, err := f.kubeClient.Tracker().Get(footest.Primary.Resource, footest.Namespace, name)
@@ -314,7 +314,7 @@ func (f *fixture) storedChild(name string) footest.Object {
 	return object.(footest.Object)
 }
 
-// storedFoo returns a copy of a Foo of the API server.
+// storedFoo returns a copy of a Foo from the API server.
 func (f *fixture) storedFoo(name string) *samplev1alpha1.Foo {
 	f.t.Helper()
 	object, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
@@ -332,12 +332,12 @@ func (f *fixture) cachedFoo(name string) *samplev1alpha1.Foo {
 	return foo.(*samplev1alpha1.Foo)
 }
 
-// actions are the calls of the controller, in order for each client.
+// actions returns the calls of the controller, in order for each client.
 func (f *fixture) actions() []clienttesting.Action {
 	return append(f.kubeClient.Actions(), f.fooClient.Actions()...)
 }
 
-// nameOf names a call, as in createChild and writeStatus.
+// nameOf returns the name of a call, such as createChild or writeStatus.
 func nameOf(action clienttesting.Action) string {
 	resource := action.GetResource().Resource
 	if action.GetSubresource() != "" {
@@ -346,7 +346,7 @@ func nameOf(action clienttesting.Action) string {
 	return action.GetVerb() + " " + resource
 }
 
-// count counts the calls of a name since the last takeWrites.
+// count counts the calls with a name since the last takeWrites.
 func (f *fixture) count(call string) (count int) {
 	for _, action := range f.actions() {
 		if nameOf(action) == call {
@@ -407,7 +407,7 @@ func (f *fixture) expectReady(name, want string) metav1.Condition {
 	return ready
 }
 
-// expectWanted checks that the Foo "a" has the child that it asks for.
+// expectWanted checks that the Foo "a" has the child that it wants.
 func (f *fixture) expectWanted() {
 	f.t.Helper()
 	footest.CheckWanted(f.t, f.storedChild("web"), f.storedFoo("a"))

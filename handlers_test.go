@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the way from events to syncs: which keys an event adds, in which order workers get
-// them, events that come late, twice, or not at all, and caches that stay stale.
+// Tests of the path from events to syncs: the keys that an event adds, the order in which
+// workers get them, events that arrive late, twice, or not at all, and caches that stay stale.
 
 package main
 
@@ -36,7 +36,7 @@ func (f *fixture) change(name string, changes ...footest.ChildOption) {
 	f.put(child)
 }
 
-// settle does to a child what the cluster's own controllers do, until it is at rest.
+// settle acts on a child like the cluster's own controllers, until it is at rest.
 func (f *fixture) settle(name string) {
 	f.t.Helper()
 	f.change(name, func(child footest.Object) {
@@ -62,7 +62,7 @@ func (f *fixture) resync(name string) {
 	advance(30 * time.Second)
 }
 
-// drainQueue removes the keys of the first list from the queue.
+// drainQueue removes the keys of the initial list from the queue.
 func (f *fixture) drainQueue() {
 	for f.queue.Len() > 0 {
 		key, _ := f.queue.Get()
@@ -70,7 +70,7 @@ func (f *fixture) drainQueue() {
 	}
 }
 
-// expectForgotten fails if something is remembered of a Foo.
+// expectForgotten fails if anything about a Foo is remembered.
 func (f *fixture) expectForgotten(name string) {
 	f.t.Helper()
 	if known := f.memory.Of(footest.Foo(name)); !reflect.DeepEqual(known, new(memory.Map).Of(footest.Foo(name))) {
@@ -94,7 +94,7 @@ func TestAResyncOfChildrenQueuesNothing(t *testing.T) {
 		f.expectQueued(0, "an update without a new resourceVersion")
 		f.primary.updated(footest.Child("a"), footest.Child("a", footest.AtVersion("21")))
 		f.expectQueued(1, "an update with a new resourceVersion")
-		// No Foo asks for this name, so only the owner reference leads to the Foo.
+		// No Foo wants this name, so only the owner reference leads to the Foo.
 		f.primary.updated(oldChild(), oldChild(footest.WithoutOwner, footest.AtVersion("21")))
 		f.expectQueued(1, "a Foo lost a child")
 	})
@@ -163,7 +163,7 @@ func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
 		footest.Must(t, f.primary.cache.Add(footest.Child("b", footest.Named(name),
 			footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", uid))))
 		footest.ExpectEqual(t, "what the Foo controls", []string{"web"}, footest.NamesOf(f.primary.controlledBy(one)))
-		footest.ExpectEqual(t, "who asks for the child", []cache.ObjectName{footest.KeyOf(one)}, f.primary.ownersAskingFor(web))
+		footest.ExpectEqual(t, "who wants the child", []cache.ObjectName{footest.KeyOf(one)}, f.primary.ownersAskingFor(web))
 	})
 }
 
@@ -199,10 +199,10 @@ func TestAChangeDoesNotWaitForAResync(t *testing.T) {
 	})
 }
 
-// standBy makes a controller that does not run yet. Its informers do.
+// standBy prepares a controller that does not run yet, although its informers do.
 func standBy(f *fixture) { f.standBy = true }
 
-// The queue of a standby is empty. The handlers fill it when the standby becomes the leader.
+// A standby's queue is empty. The handlers fill it when the standby becomes the leader.
 func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 	testWith(t, standBy, world(footest.Foo("a")), func(f *fixture) {
 		advance(time.Hour)
@@ -217,8 +217,8 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 	})
 }
 
-// A stop may come just after the caches have synced. Informers that have stopped accept
-// no handlers. That is no error, and nothing keeps running.
+// A stop may come just after the caches have synced. Stopped informers accept no handlers. That
+// is no error, and nothing keeps running.
 func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
 	testWith(t, standBy, world(footest.Foo("a")), func(f *fixture) {
 		f.stopInformers()
@@ -239,7 +239,7 @@ func (f *fixture) hold(resource string) {
 	f.fooClient.PrependWatchReactor(resource, reaction)
 }
 
-// In tests with these, the caches stay as they are, as with watches that deliver nothing.
+// In tests with these, the caches do not change, as with watches that deliver nothing.
 func holdFoos(f *fixture)     { f.hold("foos") }
 func holdChildren(f *fixture) { f.hold(children) }
 func holdAll(f *fixture) {
@@ -359,7 +359,7 @@ func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
 	})
 }
 
-// In these tests the cache of Foos stays stale for long, as after a restore of etcd from
+// In these tests the cache of Foos stays stale for a long time, as after a restore of etcd from
 // a backup, or with a watch that delivers nothing.
 
 // collectChildren deletes all children, as the garbage collector does if there are no Foos.

@@ -30,12 +30,12 @@ func TestSimulationRandom(t *testing.T) {
 	}
 }
 
-// simulatedMetrics are shared by all controllers, because component-base keeps each registry
-// for ever: those of 100,000 runs take gigabytes.
+// All controllers share simulatedMetrics, because component-base keeps each registry forever:
+// the registries of 100,000 runs take gigabytes.
 var simulatedMetrics = metrics.New()
 
-// startSimulated returns the function that runs the controller of a kind with the clients of
-// a simulation, wired as in main.go.
+// startSimulated returns the function that runs the controller of a kind with the clients of a
+// simulation, wired as in main.go.
 func startSimulated(owner *footest.OwnerRow) simulation.Start {
 	return func(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
 		ctx, cancel := context.WithCancel(ctx)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of the status: of the condition Ready while writes fail, are refused, or are not stored
-// as sent; of its own writes, and the Events of what they change; and of Foos that are stale.
+// as sent; of status writes and their Events; and of stale Foos.
 
 package main
 
@@ -102,8 +102,8 @@ func TestAlternatingRefusalsAndOutagesAreOneCondition(t *testing.T) {
 	}
 }
 
-// What may pass by itself, as in the half minute after a definition was installed, is not
-// stalled. Tools give up on what is.
+// A refusal that may pass by itself, as in the half minute after a definition is installed, is
+// not stalled. Tools give up on stalled Foos.
 func TestARefusalThatLastsIsStalled(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		refused := f.refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
@@ -118,8 +118,8 @@ func TestARefusalThatLastsIsStalled(t *testing.T) {
 	})
 }
 
-// One live read decides whether a Foo becomes ready by a child that may be older than its
-// spec. TestNothingIsWrittenOnTheBasisOfACacheAlone has the children that contradict the cache.
+// One live read decides whether a child that may be older than the spec makes the Foo ready.
+// TestNothingIsWrittenOnTheBasisOfACacheAlone has the children that contradict the cache.
 func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 	for name, answer := range map[string]error{
 		"as in the cache": nil, "deleted": apierrors.NewNotFound(footest.ChildGR, "web"), "the server fails": serverFails,
@@ -152,8 +152,8 @@ func TestAChildWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 	})
 }
 
-// A suspended Foo's child is left as it is, whatever happens to it, and what is held back is
-// made good at the end.
+// A suspended Foo's child is left unchanged, whatever happens to it. When the suspension ends,
+// the missed writes follow.
 func TestASuspendedFooWritesItsStatusAlone(t *testing.T) {
 	for what, objects := range map[string][]runtime.Object{
 		"creation": nil,
@@ -196,7 +196,7 @@ func TestTextThatIsNotUTF8IsNoMismatchOfTheDefinition(t *testing.T) {
 	})
 }
 
-// A webhook's denial of one status concerns that Foo alone.
+// A webhook's denial of one status concerns only that Foo.
 func TestADeniedStatusStopsNoOthers(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
 		f.on("update", "foos", func(action clienttesting.Action) error {
@@ -211,8 +211,8 @@ func TestADeniedStatusStopsNoOthers(t *testing.T) {
 	})
 }
 
-// written returns the child that was created or updated, and the status that was written.
-// Either is nil if there was no such write.
+// written returns the child that was created or updated, and the status that was written. Each
+// is nil if there was no such write.
 func (f *fixture) written() (child runtime.Object, status *samplev1alpha1.FooStatus) {
 	for _, action := range f.actions() {
 		switch action := action.(type) {
@@ -237,10 +237,10 @@ func afterCreate() string {
 	return "True Available of 1"
 }
 
-// Whoever replaces a status each time does not set the pace. One that is replaced once is
-// written again at once.
+// A client that replaces a status each time does not set the pace. A status that is replaced
+// once is rewritten at once.
 func TestAStatusThatSomebodyReplacesEachTime(t *testing.T) {
-	const freeReplacements = 3 // so often a status is written again at once
+	const freeReplacements = 3 // how often a status is rewritten at once
 	testRunning(t, atRest(), func(f *fixture) {
 		replace := func() {
 			theirs := f.storedFoo("a")
@@ -275,7 +275,7 @@ func TestAStatusThatSomebodyReplacesEachTime(t *testing.T) {
 func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 	foos := world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")), footest.Child("a"))
 	test(t, foos, func(f *fixture) {
-		var installed atomic.Bool // the right definition
+		var installed atomic.Bool // of the right definition
 		f.on("update", "foos", func(action clienttesting.Action) error {
 			if foo := action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo); !installed.Load() {
 				foo.Status = samplev1alpha1.FooStatus{AvailableReplicas: foo.Status.AvailableReplicas}
@@ -333,7 +333,7 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 	})
 }
 
-// The API server also answers 404 if the Foo is deleted. That race says nothing about the
+// The API server also responds with 404 if the Foo is deleted. That race says nothing about the
 // definition.
 func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
@@ -345,7 +345,7 @@ func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
 	})
 }
 
-// storeAndLose stores what an action updates, and loses the answer.
+// storeAndLose stores the object of an update, and loses the response.
 func (f *fixture) storeAndLose(action clienttesting.Action) error {
 	_, err := f.api.Update(f.fooClient.Tracker(), action.(clienttesting.UpdateAction))
 	footest.Must(f.t, err)
@@ -373,7 +373,7 @@ func TestATransitionWhoseAnswerIsLostHasItsEvent(t *testing.T) {
 	}
 }
 
-// Another controller may replace the status before a sync gets as far as its own.
+// Another controller may replace the status before a sync reaches its own status write.
 func TestATransitionWhoseAnswerIsLostHasItsEventAfterALostRace(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
 		f.onFirst(1, "update", "foos", func(action clienttesting.Action) error {

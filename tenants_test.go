@@ -36,8 +36,9 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// otherTenant watches what the namespace team-b gets. Call it before the workers start. The
-// function that it returns creates Foos there, and checks how long they wait for their children.
+// otherTenant observes the children of the namespace team-b. Call it before the workers start.
+// The function that it returns creates Foos there, and checks how long they wait for their
+// children.
 func (f *fixture) otherTenant() (expectServed func(within, after time.Duration, names ...string)) {
 	const namespace = "team-b"
 	var created sync.Map // when the child of a Foo was created, by its name
@@ -65,8 +66,7 @@ func (f *fixture) otherTenant() (expectServed func(within, after time.Duration, 
 	}
 }
 
-// callsTake makes each call of a verb on children in the namespace of footest take some
-// time.
+// callsTake makes each call of a verb on children in the namespace of footest take some time.
 func (f *fixture) callsTake(verb string, took time.Duration) {
 	f.on(verb, children, func(action clienttesting.Action) error {
 		if action.GetNamespace() == footest.Namespace {
@@ -76,8 +76,8 @@ func (f *fixture) callsTake(verb string, took time.Duration) {
 	})
 }
 
-// Whoever may create children names the Foo that controls them: any number of them are
-// obsolete. Before, another tenant waited for all of them: 1 s here.
+// Users who may create children choose the Foo that controls them: any number of children are
+// obsolete. Earlier, another tenant waited for all of them: 1 s here.
 func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 	var obsolete []runtime.Object
 	for i := range 200 {
@@ -95,9 +95,9 @@ func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 	})
 }
 
-// Calls of one namespace that hang until a webhook's timeout. With one worker, others wait
-// for the call under way, and before for one more with each key: 70 s for five Foos. (Fake
-// clientsets answer one call at a time: internal/queue tests two workers.)
+// Calls of one namespace that hang until a webhook's timeout. With one worker, others wait for
+// the call in progress; earlier they also waited for one more with each key: 70 s for five
+// Foos. (Fake clientsets handle one call at a time: internal/queue tests two workers.)
 func TestCallsThatHangDoNotDelayAnotherNamespace(t *testing.T) {
 	var foos []runtime.Object
 	for i := range 20 {
@@ -118,7 +118,7 @@ func TestCallsThatHangDoNotDelayAnotherNamespace(t *testing.T) {
 	})
 }
 
-// waiting returns Foos that ask for a name which "b" has, as their statuses say.
+// waiting returns Foos that want a name that "b" has, as their statuses say.
 func waiting(count int) []runtime.Object {
 	ready := footest.Ready(metav1.ConditionFalse, conflict, footest.ConflictWithB, footest.Earlier)
 	status := samplev1alpha1.FooStatus{ObservedGeneration: 1, Conditions: footest.Stalled(ready)}
@@ -129,7 +129,7 @@ func waiting(count int) []runtime.Object {
 	return foos
 }
 
-// Before, a status of that child queued all of them: 10,000 keys and 100 ms of syncs.
+// Earlier, a status of that child queued all of them: 10,000 keys and 100 ms of syncs.
 func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
 	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Child("b"))
 	for _, foo := range waiting(10_000) {
@@ -144,7 +144,7 @@ func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
 	}
 }
 
-// Before, each of these requests was a write for each Foo.
+// Earlier, each of these requests caused a write for each Foo.
 func TestWhoHasANameIsNotWrittenWithEachChange(t *testing.T) {
 	foos := waiting(50)
 	testRunning(t, append(foos, footest.Child("b")), func(f *fixture) {
@@ -167,7 +167,7 @@ func TestWhoHasANameIsNotWrittenWithEachChange(t *testing.T) {
 	})
 }
 
-// kubectl delete foo --all, after a template gave all of them one name. Before: 780 writes.
+// kubectl delete foo --all, after a template gave all of them one name. Earlier: 780 writes.
 func TestDeletingFoosOfOneNameIsNotQuadratic(t *testing.T) {
 	var foos []runtime.Object
 	for i := range 40 {
@@ -188,7 +188,7 @@ func TestDeletingFoosOfOneNameIsNotQuadratic(t *testing.T) {
 	})
 }
 
-// scraped returns what a scrape is answered with.
+// scraped returns the response to a scrape.
 func (f *fixture) scraped() string {
 	f.t.Helper()
 	answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, "/metrics", http.NoBody)
@@ -215,15 +215,15 @@ func (f *fixture) expectMetrics(what string, want ...string) {
 	}
 }
 
-// countOf is the metric that counts a write, such as createChild. A patch counts as an
+// countOf returns the metric that counts a write, such as createChild. A patch counts as an
 // update.
 func countOf(write string, count int) string {
 	verb, resource, _ := strings.Cut(strings.Replace(write, "patch ", "update ", 1), " ")
 	return fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q} %d`, resource, verb, count)
 }
 
-// The number of series does not depend on the number of Foos: there are all of them from the
-// start, and the names of objects are in none.
+// The number of series does not depend on the number of Foos: all of them exist from the start,
+// and none contains the name of an object.
 func TestSeriesAreBounded(t *testing.T) {
 	test(t, world(footest.Foo("very-own-name", footest.WithChildName("its-child")), footest.Foo("other")), func(f *fixture) {
 		f.metrics.CountByReady("foos", f.CountByReady)
@@ -247,8 +247,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	})
 }
 
-// The failures of a tenant's Foos must not fill the log. Before, 10,000 Foos that a quota
-// refuses logged 33 lines a second.
+// The failures of a tenant's Foos must not fill the log. Earlier, 10,000 Foos that a quota
+// refuses logged 33 lines per second.
 func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))
@@ -281,8 +281,8 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 	})
 }
 
-// A change of a Foo in its back-off waits for the next sync. While one is under way that
-// has read the Foo before, there may be none.
+// A change of a Foo in its back-off waits for the next sync. During a sync that has already
+// read the Foo, there may be no next one.
 func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 	test(t, atRest(), func(f *fixture) {
 		foo := f.cachedFoo("a")
@@ -308,7 +308,7 @@ func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 	})
 }
 
-// A conflict for no reason must not stop the controller.
+// A conflict without a reason must not stop the controller.
 func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		f.failTimes(3, "update", "foos", fooModified)
@@ -321,7 +321,7 @@ func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
 	})
 }
 
-// Nor may it cause live reads for ever, if there is no status to write any more.
+// Nor may it cause live reads forever, if there is no longer a status to write.
 func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 	test(t, world(settledFoo(), footest.Child("a", footest.Terminating)), func(f *fixture) {
 		f.failTimes(1, "update", "foos", fooModified)
@@ -334,7 +334,7 @@ func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 	})
 }
 
-// hang makes each creation of a child take until release is closed or the call is cancelled,
+// hang makes each creation of a child take until release is closed or the call is canceled,
 // which fake clientsets don't notice.
 func (f *fixture) hang() (release chan struct{}, cut *atomic.Int32) {
 	release, cut = make(chan struct{}), &atomic.Int32{}
@@ -360,7 +360,7 @@ func TestHangingCallTimesOut(t *testing.T) {
 	})
 }
 
-// During a call, the Lease is lost or the controller is told to stop.
+// During a call, the Lease is lost or the controller is stopped.
 func TestWhatBecomesOfACallUnderWay(t *testing.T) {
 	for name, row := range map[string]struct {
 		end func(stop, lose context.CancelFunc)

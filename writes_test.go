@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the writes of children: what is read live before them, adoption, children of each
-// kind and of earlier names, others who deny, change or undo what was written, and their metrics.
+// Tests of the writes of children: the live reads before them, adoption, children of each kind
+// and with earlier names, others who deny, change or undo writes, and the metrics of writes.
 
 package main
 
@@ -25,14 +25,14 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// In each row a live read contradicts the caches, and so nothing is written.
+// In each row a live read contradicts the caches, so nothing is written.
 func TestNothingIsWrittenOnTheBasisOfACacheAlone(t *testing.T) {
 	behind, handOver := failure.ErrBehind, footest.WithAdoptBy("a")
 	drifted := world(settledFoo(), footest.Child("a", footest.Drifted))
 	orphan := world(settledFoo(), footest.Child("a", footest.WithoutOwner, handOver))
 	renamed := atRest(oldChild())
-	// The cache may still have the child of an earlier name, although it is deleted. A Foo that
-	// is renamed back to it must not become ready because of that.
+	// The cache may still have the child with an earlier name, although it is deleted. A Foo
+	// that is renamed back to it must not become ready because of that.
 	renamedBack := world(settledFoo(footest.WithGeneration(3)), footest.Child("a"))
 	for name, row := range map[string]struct {
 		cached []runtime.Object
@@ -42,7 +42,7 @@ func TestNothingIsWrittenOnTheBasisOfACacheAlone(t *testing.T) {
 		"update: the Foo has a newer spec": {drifted, settledFoo(footest.WithReplicas(9), footest.WithGeneration(2)), behind},
 		// As after a restore of etcd.
 		"update: the same generation has another spec": {drifted, settledFoo(footest.WithReplicas(9)), behind},
-		"update: the child is as asked":                {drifted, footest.Child("a"), behind},
+		"update: the child is as desired":              {drifted, footest.Child("a"), behind},
 
 		"adoption: the annotation was removed":     {orphan, footest.Child("a", footest.WithoutOwner), behind},
 		"adoption: another Foo controls the child": {orphan, footest.Child("b", handOver), behind},
@@ -94,7 +94,7 @@ func TestDeleteNamesWhatItDeletes(t *testing.T) {
 	})
 }
 
-// An owner's UID does not count in another namespace.
+// An owner's UID means nothing in another namespace.
 func TestChildrenOfOtherNamespacesAreIgnored(t *testing.T) {
 	elsewhere := func(name string) footest.Object {
 		return footest.Child("a", footest.Named(name), func(child footest.Object) { child.SetNamespace("team-b") })
@@ -109,7 +109,7 @@ func TestChildrenOfOtherNamespacesAreIgnored(t *testing.T) {
 	})
 }
 
-// testEachKind runs a test for each kind of children, of the Foo "a", which asks for one of each.
+// testEachKind runs a test for each kind of children of the Foo "a", which wants one of each.
 func testEachKind(t *testing.T, body func(f *fixture, kind *footest.Kind, foo footest.Object)) {
 	t.Helper()
 	for _, owner := range footest.Owners {
@@ -125,8 +125,8 @@ func testEachKind(t *testing.T, body func(f *fixture, kind *footest.Kind, foo fo
 	}
 }
 
-// syncUntilIdle syncs the Foo "a" until a sync writes nothing, and returns its child of a kind. Its
-// other children become ready meanwhile.
+// syncUntilIdle syncs the Foo "a" until a sync writes nothing, and returns its child of a kind.
+// In the meantime, its other children become ready.
 func (f *fixture) syncUntilIdle(kind *footest.Kind, foo footest.Object) footest.Object {
 	f.t.Helper()
 	for range 3 + len(f.children) {
@@ -169,14 +169,14 @@ func TestATakenNameOfEachKindIsAConflict(t *testing.T) {
 	testEachKind(t, func(f *fixture, kind *footest.Kind, foo footest.Object) {
 		foreign := kind.Created(kind.ForeignNamed(kind.Name(foo)))
 		f.put(foreign)
-		footest.ExpectEqual(t, "the object of somebody else", foreign, f.syncUntilIdle(kind, foo))
+		footest.ExpectEqual(t, "the object of someone else", foreign, f.syncUntilIdle(kind, foo))
 		after, err := f.fooClient.Tracker().Get(kind.Owner().Resource, footest.Namespace, "a")
 		footest.Must(t, err)
 		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", footest.ConditionOf(after.(footest.Object)).Reason)
 	})
 }
 
-// If a webhook reverts an adoption, annotation included, the controller does not retry it.
+// If a webhook reverts an adoption, including the annotation, the controller does not retry it.
 func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))), func(f *fixture) {
 		f.admitChildren("update", footest.WithoutOwner, footest.WithAdoptBy("a"))
@@ -192,7 +192,7 @@ func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	})
 }
 
-// A consent is good for one adoption.
+// Consent is valid for one adoption.
 func TestConsentToAdoptIsSpent(t *testing.T) {
 	handedOver := footest.Child("a", footest.WithTeam, footest.WithoutOwner, footest.WithAdoptBy("a"))
 	testRunning(t, world(footest.Foo("a"), handedOver), func(f *fixture) {
@@ -203,7 +203,7 @@ func TestConsentToAdoptIsSpent(t *testing.T) {
 		}
 		footest.ExpectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.GetAnnotations())
 
-		f.change("web", footest.WithoutOwner) // on purpose, as an orphan deletion does
+		f.change("web", footest.WithoutOwner) // on purpose, as an orphaning deletion does
 		advance(time.Hour)
 		f.expectReady("a", "False "+conflict+" of 1")
 		f.deleteFoo("a")
@@ -216,7 +216,7 @@ func TestConsentToAdoptIsSpent(t *testing.T) {
 	})
 }
 
-// admitChildren adds an admission webhook that changes each child in an operation, or in all.
+// admitChildren adds an admission webhook that changes each child in one operation, or in all.
 func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
 	f.api.Admit = func(operation string, sent footest.Object) error {
 		for _, change := range changes {
@@ -240,7 +240,8 @@ func TestAMutationOfTheCreationAloneIsRepaired(t *testing.T) {
 	})
 }
 
-// expectStalled checks the condition Stalled of the Foo "a", as its reason, or "" if there is none.
+// expectStalled checks the reason of the condition Stalled of the Foo "a"; "" means no
+// condition.
 func (f *fixture) expectStalled(want string) {
 	f.t.Helper()
 	got, stalled := "", meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
@@ -250,7 +251,7 @@ func (f *fixture) expectStalled(want string) {
 	footest.ExpectEqual(f.t, "the reason of the condition Stalled", want, got)
 }
 
-// undo makes somebody change the child back, 10 ms after each of the controller's updates,
+// undo changes the child back, as another client, 10 ms after each of the controller's updates,
 // until it is over.
 func (f *fixture) undo() (over *atomic.Bool) {
 	over = &atomic.Bool{}
@@ -262,7 +263,7 @@ func (f *fixture) undo() (over *atomic.Bool) {
 		})
 		return nil
 	})
-	// The fake clientset keeps no managedFields.
+	// The fake clientset stores no managedFields.
 	f.kubeClient.PrependReactor("get", children, func(clienttesting.Action) (bool, runtime.Object, error) {
 		live := f.storedChild("web")
 		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: metav1.NewFieldsV1(`{"f:spec": {"f:replicas": {}}}`)}})
@@ -272,7 +273,7 @@ func (f *fixture) undo() (over *atomic.Bool) {
 }
 
 func TestAFightIsDampedAndTold(t *testing.T) {
-	// The opponent stops, or sets what the Foo asks for.
+	// The opponent stops, or sets the Foo's desired state.
 	for _, ends := range []func(f *fixture){func(*fixture) {}, func(f *fixture) { f.put(footest.Child("a")) }} {
 		testRunning(t, atRest(), func(f *fixture) { f.fight(ends) })
 	}
@@ -300,8 +301,8 @@ func (f *fixture) fight(ends func(f *fixture)) {
 	f.expectStalled("")
 }
 
-// What a spec is carried out by is no repair, until its status is stored. If none can be, all
-// that follow are repairs.
+// Carrying out a spec is not a repair until the status for it is stored. If no status can be
+// stored, all later updates are repairs.
 func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
 	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a", footest.Drifted)), func(f *fixture) {
 		f.undo()
@@ -314,7 +315,7 @@ func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
 	})
 }
 
-// Three changes by hand within a minute are not a fight.
+// Three manual changes within a minute are not a fight.
 func TestAFewRepairsAreMadeAtOnce(t *testing.T) {
 	testRunning(t, atRest(), func(f *fixture) {
 		for _, pause := range []time.Duration{0, 0, 0, time.Minute} { // the last one begins another series
@@ -327,7 +328,7 @@ func TestAFewRepairsAreMadeAtOnce(t *testing.T) {
 	})
 }
 
-// denial is the answer to a request that an admission webhook denies with a code of its
+// denial returns the response to a request that an admission webhook denies with a code of its
 // choice. The API server passes it on (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
 func denial(code int32, reason metav1.StatusReason) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -335,7 +336,7 @@ func denial(code int32, reason metav1.StatusReason) error {
 	}}
 }
 
-// denials are those that look like lost races, and one that looks like nothing.
+// denials look like lost races, except for one that looks like nothing known.
 var denials = map[string]error{
 	"code 409":        denial(http.StatusConflict, ""),
 	"code 404":        denial(http.StatusNotFound, ""),
@@ -344,7 +345,7 @@ var denials = map[string]error{
 	"reason NotFound": denial(http.StatusNotFound, metav1.StatusReasonNotFound),
 }
 
-// A denial that lasts is told within seconds, and asked for again seldom.
+// A lasting denial is reported within seconds, and rarely requested again.
 func TestALastingDenialIsTold(t *testing.T) {
 	settled := settledFoo(footest.WithGeneration(2))
 	for verb, objects := range map[string][]runtime.Object{

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring contains only tests: of the alert rules, the dashboard and the
-// manifests in this folder. test/e2e tests on a real scrape that the metrics they use
-// exist.
+// Package monitoring contains only tests: of the alert rules, the dashboard and the manifests
+// in this directory. test/e2e checks with a real scrape that the metrics they use exist.
 package monitoring
 
 import (
@@ -21,7 +20,7 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// ruleFile is a file of Prometheus' rules.
+// ruleFile is a file of Prometheus rules.
 type ruleFile struct {
 	Groups []struct {
 		Name  string `json:"name"`
@@ -44,12 +43,12 @@ func parse[T any](t *testing.T, file string) T {
 	return value
 }
 
-// published is the address of docs/operations.md in the shipped files. Its domain, that
-// of the module, is reserved for examples; hack/update-monitoring.sh can replace it.
+// published is the address of docs/operations.md in the shipped files. Its domain, the module's
+// domain, is reserved for examples; hack/update-monitoring.sh can replace it.
 const published = "https://example.com/sample-controller/blob/main/docs/operations.md"
 
-// TestAlertsSayWhatToDo checks that each alert has what the person on call needs: a
-// severity, a summary, a description and a runbook.
+// TestAlertsSayWhatToDo checks that each alert has what the person on call needs: a severity, a
+// summary, a description and a runbook.
 func TestAlertsSayWhatToDo(t *testing.T) {
 	severities := map[string]bool{"critical": true, "warning": true, "info": true}
 	manual, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
@@ -266,7 +265,7 @@ func TestTheExpressionForUnseenClustersIsTested(t *testing.T) {
 	}
 }
 
-// tryUpdate runs hack/update-monitoring.sh into a new folder.
+// tryUpdate runs hack/update-monitoring.sh into a new directory.
 func tryUpdate(t *testing.T, environment ...string) (folder, output string, err error) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "made")
@@ -312,7 +311,7 @@ func TestUpdateSetsClusterLabelAndRunbooks(t *testing.T) {
 		}
 	}
 	made := readText(t, filepath.Join(folder, "prometheus-rule.yaml")) + readText(t, filepath.Join(folder, "dashboard.json"))
-	// The name of Grafana's variable and the comments stay.
+	// The name of Grafana's variable and the comments do not change.
 	label := regexp.MustCompile(`\bcluster\b`)
 	kept := strings.NewReplacer("$cluster", "", `"name": "cluster"`, "")
 	for line := range strings.Lines(made) {
@@ -338,7 +337,7 @@ func TestUpdateRefusesInvalidVariables(t *testing.T) {
 			t.Errorf("%s: %v, %s", variables, err, output)
 		}
 		if _, err := os.Stat(folder); err == nil {
-			t.Errorf("%s: the folder was made nevertheless", variables)
+			t.Errorf("%s: the directory was created anyway", variables)
 		}
 	}
 }

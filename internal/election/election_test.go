@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What docs/operations.md promises of replicas and the Lease.
+// The promises of docs/operations.md about replicas and the Lease.
 
 package election
 
@@ -28,18 +28,18 @@ func blind(c *candidate) { c.blind.Store(true) }
 
 func TestAStandbyTakesOver(t *testing.T) {
 	stop := func(leader *candidate) { leader.stop() }
-	kill := func(leader *candidate) { leader.down.Store(true) } // nobody hears of it again
+	kill := func(leader *candidate) { leader.down.Store(true) } // it is never seen again
 	watches := func(*candidate) {}
 	for name, row := range map[string]struct {
 		end, standby     func(*candidate)
 		earliest, latest time.Duration
 	}{
-		"the Lease is given back":                     {stop, watches, 0, 50 * time.Millisecond},
-		"the Lease is given back, and nobody watches": {stop, blind, 0, 4500 * time.Millisecond},
-		"the leader is killed":                        {kill, watches, 13 * time.Second, 17 * time.Second},
-		"the leader is killed, and nobody watches":    {kill, blind, 13 * time.Second, 24 * time.Second},
+		"the Lease is released":                     {stop, watches, 0, 50 * time.Millisecond},
+		"the Lease is released, and no one watches": {stop, blind, 0, 4500 * time.Millisecond},
+		"the leader is killed":                      {kill, watches, 13 * time.Second, 17 * time.Second},
+		"the leader is killed, and no one watches":  {kill, blind, 13 * time.Second, 24 * time.Second},
 	} {
-		for i := range 10 { // at other times, and tries are at random
+		for i := range 10 { // at different times, and attempts are random
 			run(t, fmt.Sprint(name, " ", i), func(t *testing.T, s *server) {
 				leader := compete(t, s, "leader", drains(0))
 				var standbys []*candidate
@@ -71,9 +71,9 @@ func TestOneLeadsAndTheOthersStandBy(t *testing.T) {
 			t.Errorf("after 2 minutes %q has the Lease", s.holder())
 		}
 		if open := slices.DeleteFunc(slices.Clone(s.watchers), (*watch.RaceFreeFakeWatcher).IsStopped); len(open) != 1 {
-			t.Errorf("%d watches are open, want that of b alone", len(open))
+			t.Errorf("%d watches are open, want only b's", len(open))
 		}
-		// A leader renews at once, too. Then there are 60 retry periods.
+		// A leader renews at once, too. After that, 60 retry periods follow.
 		if writes, b, c := a.writes.Load(), b.reads.Load(), c.reads.Load(); writes < 60 || writes > 62 || b > 62 || c > 60 {
 			t.Errorf("in 2 minutes there were %d writes of the leader, and %d and %d reads of standbys", writes, b, c)
 		}
@@ -94,7 +94,7 @@ func TestAHundredLeadersLeaveNothingBehind(t *testing.T) {
 		if open := slices.DeleteFunc(slices.Clone(s.watchers), (*watch.RaceFreeFakeWatcher).IsStopped); len(open) > 1 {
 			t.Errorf("%d watches are open, want one", len(open))
 		}
-		// A goroutine may be ending; one of each leader would be a hundred.
+		// A goroutine may be ending; one per leader would be a hundred.
 		if after := runtime.NumGoroutine(); after > before+10 || standby.terms.Load() > 0 {
 			t.Errorf("%d goroutines run, and %d did before", after, before)
 		}
@@ -185,7 +185,7 @@ func TestAStandbyStopsAtOnceAndLeavesTheLeaseAlone(t *testing.T) {
 	})
 }
 
-// The Lease is b's, and the answer that says so is on its way.
+// The Lease is held by b, and the response that says so is on its way.
 func TestWhatComesWhileAStandbyAcquiresTheLease(t *testing.T) {
 	for name, row := range map[string]struct {
 		act  func(*server, *candidate)
@@ -249,7 +249,7 @@ func TestRunReturnsWhatTheWorkReturns(t *testing.T) {
 			if errors.Is(err, ErrLost) != row.lost || errors.Is(err, failed) != row.hasFailed || (s.holder() != "") != row.lost {
 				t.Errorf("Run returned %v, and %q has the Lease", err, s.holder())
 			}
-			advance(time.Hour) // by then all work has ended, though nobody takes its result
+			advance(time.Hour) // by then all work has ended, although its results are dropped
 		})
 	}
 }

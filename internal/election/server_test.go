@@ -24,8 +24,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// server is an API server with at most one Lease. As a real one does, it counts
-// resourceVersions and refuses an update made from an older one.
+// server is an API server with at most one Lease. Like a real one, it counts resourceVersions
+// and refuses an update based on an older one.
 type server struct {
 	mu       sync.Mutex
 	lease    *coordinationv1.Lease
@@ -33,7 +33,7 @@ type server struct {
 	watchers []*watch.RaceFreeFakeWatcher
 }
 
-// set replaces the Lease made from the given version, with none if it is nil.
+// set replaces the Lease that was based on a version, or deletes it if lease is nil.
 func (s *server) set(lease *coordinationv1.Lease, from string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *server) set(lease *coordinationv1.Lease, from string) error {
 	return nil
 }
 
-// get returns a copy of the Lease: an empty one if there is none.
+// get returns a copy of the Lease, or an empty Lease if there is none.
 func (s *server) get() *coordinationv1.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,26 +65,26 @@ func (s *server) get() *coordinationv1.Lease {
 
 func (s *server) holder() string { return ptr.Deref(s.get().Spec.HolderIdentity, "") }
 
-// seize gives the Lease to another, as an edit by hand does.
+// seize gives the Lease to another holder, like a manual edit.
 func (s *server) seize(holder string) {
 	lease := s.get()
 	lease.Spec.HolderIdentity = &holder
 	_ = s.set(lease, lease.ResourceVersion)
 }
 
-// candidate is a replica that competes for the Lease, and its way to the server.
+// candidate is a replica that competes for the Lease, with its connection to the server.
 type candidate struct {
 	coordinationclient.LeaseInterface // a call that is not implemented panics
 	*server
 	down          atomic.Bool  // each call fails
 	hung          atomic.Bool  // the next call hangs
-	blind         atomic.Bool  // there is no right to watch
-	delay         atomic.Int64 // of the answers to writes
+	blind         atomic.Bool  // it has no permission to watch
+	delay         atomic.Int64 // of responses to writes
 	reads, writes atomic.Int64
 
 	stop  context.CancelFunc
 	terms atomic.Int64  // calls of lead
-	lost  atomic.Bool   // the context given to lead has ended before lead
+	lost  atomic.Bool   // the context passed to lead ended before lead did
 	ended chan struct{} // closed when Run has returned err
 	err   error
 }
@@ -147,10 +147,10 @@ func (c *candidate) config(name string) Config {
 	}
 }
 
-// work is what a leader does. It is to end when ctx is done, and must when held is.
+// work is what a leader does. It should end when ctx is done, and must end when held is done.
 type work = func(ctx, held context.Context) error
 
-// drains is work that ends a while after it was stopped.
+// drains returns work that ends some time after it is stopped.
 func drains(d time.Duration) work {
 	return func(ctx, held context.Context) error {
 		stopped := make(chan struct{})
@@ -199,11 +199,11 @@ func leads(t *testing.T, latest time.Duration, candidates ...*candidate) (*candi
 			}
 		}
 	}
-	t.Fatalf("nobody leads after %v", latest)
+	t.Fatalf("no candidate leads after %v", latest)
 	return nil, 0
 }
 
-// ends returns what Run has returned, and fails the test if that takes longer.
+// ends returns the result of Run, and fails the test if that takes longer than latest.
 func (c *candidate) ends(t *testing.T, latest time.Duration) error {
 	t.Helper()
 	advance(latest)
@@ -215,8 +215,8 @@ func (c *candidate) ends(t *testing.T, latest time.Duration) error {
 	return c.err
 }
 
-// advance lets time pass in a test's bubble, then waits until every goroutine in it has
-// nothing left to do. No real time passes.
+// advance moves the clock of a test's bubble forward, then waits until every goroutine in the
+// bubble is idle. No real time passes.
 func advance(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
 	synctest.Wait()

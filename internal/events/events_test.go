@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the recorder: order, capacity, deferral, flush and retries, and the API server
-// that it writes to.
+// Tests of the recorder: order, capacity, deferral, flush and retries; and the API server that
+// it writes to.
 
 package events
 
@@ -26,7 +26,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// An Event that can't be written must not block those of other objects, and writing the
+// An Event that can't be written must not block Events about other objects, and writing the
 // Events must not take longer than the work that they report.
 func TestFlushWaitsForEventsWhichAreWrittenConcurrently(t *testing.T) {
 	run(t, &sink{takes: 100 * time.Millisecond}, func(t *testing.T, s *sink, r *recorder) {
@@ -108,10 +108,10 @@ func TestUrgentWorkDefersEvents(t *testing.T) {
 		urgent  string // the namespace with such work, after the first check
 		written int
 	}{
-		"while there is urgent work":          {maxDeferral - 1, "team-a", 0},
-		"but not longer than the limit":       {maxDeferral, "team-a", 1},
-		"not once the work is done":           {recheckPeriod, "", 1},
-		"not that of another namespace alone": {recheckPeriod, "team-b", 1},
+		"while there is urgent work":        {maxDeferral - 1, "team-a", 0},
+		"but not longer than the limit":     {maxDeferral, "team-a", 1},
+		"not once the work is done":         {recheckPeriod, "", 1},
+		"not for work in another namespace": {recheckPeriod, "team-b", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
@@ -133,7 +133,7 @@ func TestUrgentWorkDefersEvents(t *testing.T) {
 	}
 }
 
-// Nor while an Event waits for another of its object.
+// Nor while an Event waits for another Event about its object.
 func TestNothingIsPolledAtRest(t *testing.T) {
 	run(t, &sink{takes: time.Hour}, func(t *testing.T, s *sink, r *recorder) {
 		looks := 0
@@ -177,7 +177,7 @@ func TestTheCorrelatorCountsAndLimitsEventsOfOneObject(t *testing.T) {
 		if s.last.Count != 3 || s.patches != 2 {
 			t.Errorf("the count is %d after %d patches", s.last.Count, s.patches)
 		}
-		s.err = apierrors.NewNotFound(eventsResource, "a") // as is the answer to a patch once the Event has expired
+		s.err = apierrors.NewNotFound(eventsResource, "a") // as in the response to a patch after the Event has expired
 		r.done("a", "again")
 		advance(0)
 		if s.patches != 3 || s.calls != 5 || s.last.ResourceVersion != "" {

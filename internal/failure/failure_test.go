@@ -17,12 +17,12 @@ import (
 
 var things = schema.GroupResource{Group: "apps", Resource: "things"}
 
-// byAuthorizer answers as responsewriters.ForbiddenStatusError of the API server does.
+// byAuthorizer responds like the API server's responsewriters.ForbiddenStatusError.
 func byAuthorizer(call, name string) error {
 	return apierrors.NewForbidden(things, name, errors.New(`User "controller" cannot `+call+` in API group "apps" in the namespace "ns"`))
 }
 
-// byWebhook answers as the API server does for a webhook that denies.
+// byWebhook responds like the API server for a webhook that denies.
 func byWebhook(result metav1.Status) error {
 	result.Message = `admission webhook "x" denied the request: ` + result.Message
 	return &apierrors.StatusError{ErrStatus: result}
@@ -48,22 +48,22 @@ func TestCauseOf(t *testing.T) {
 		err  error
 		want string
 	}{
-		"may not create":                            {byAuthorizer(`create resource "things"`, ""), Permission},
-		"may not update the status":                 {byAuthorizer(`update resource "things/status"`, "web"), Permission},
-		"credentials that have expired":             {apierrors.NewUnauthorized("Unauthorized"), Permission},
-		"may not set a blocking owner":              {byAdmission("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , "), Permission},
-		"a quota":                                   {byAdmission("exceeded quota: q, requested: count/things=1, used: count/things=1, limited: count/things=1"), Quota},
-		"a quota that asks for requests":            {byAdmission("failed quota: q: must specify cpu for: nginx"), Quota},
-		"a policy":                                  {byPolicy(metav1.StatusReasonInvalid, 422), Policy},
-		"a policy that says Forbidden":              {byPolicy(metav1.StatusReasonForbidden, 403), Policy},
-		"a policy that says Unauthorized":           {byPolicy(metav1.StatusReasonUnauthorized, 401), Policy},
-		"a webhook":                                 {byWebhook(metav1.Status{Code: 403, Message: "exceeded quota"}), Webhook},
-		"a webhook that claims to be somebody else": {byWebhook(lie), Webhook},
-		"another plugin":                            {byAdmission("maximum cpu usage is 1"), Other},
-		"invalid":                                   {apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")}), Other},
-		"a 400 without details":                     {apierrors.NewBadRequest("no"), Other},
-		"a conflict":                                {apierrors.NewConflict(things, "web", errors.New("stale")), ""},
-		"no answer":                                 {errors.New("connection refused"), ""},
+		"may not create":                           {byAuthorizer(`create resource "things"`, ""), Permission},
+		"may not update the status":                {byAuthorizer(`update resource "things/status"`, "web"), Permission},
+		"credentials that have expired":            {apierrors.NewUnauthorized("Unauthorized"), Permission},
+		"may not set a blocking owner":             {byAdmission("cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , "), Permission},
+		"a quota":                                  {byAdmission("exceeded quota: q, requested: count/things=1, used: count/things=1, limited: count/things=1"), Quota},
+		"a quota that requires requests":           {byAdmission("failed quota: q: must specify cpu for: nginx"), Quota},
+		"a policy":                                 {byPolicy(metav1.StatusReasonInvalid, 422), Policy},
+		"a policy that says Forbidden":             {byPolicy(metav1.StatusReasonForbidden, 403), Policy},
+		"a policy that says Unauthorized":          {byPolicy(metav1.StatusReasonUnauthorized, 401), Policy},
+		"a webhook":                                {byWebhook(metav1.Status{Code: 403, Message: "exceeded quota"}), Webhook},
+		"a webhook that claims to be someone else": {byWebhook(lie), Webhook},
+		"another plugin":                           {byAdmission("maximum cpu usage is 1"), Other},
+		"invalid":                                  {apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{field.Required(field.NewPath("spec"), "")}), Other},
+		"a 400 without details":                    {apierrors.NewBadRequest("no"), Other},
+		"a conflict":                               {apierrors.NewConflict(things, "web", errors.New("stale")), ""},
+		"no answer":                                {errors.New("connection refused"), ""},
 	} {
 		if got := CauseOf(fmt.Errorf("creating: %w", row.err)); got != row.want {
 			t.Errorf("%s: %q, want %q: %v", say, got, row.want, row.err)
@@ -71,7 +71,7 @@ func TestCauseOf(t *testing.T) {
 	}
 }
 
-// answered returns an answer with a code and a reason.
+// answered returns a response with a code and a reason.
 func answered(code int32, reason metav1.StatusReason, details *metav1.StatusDetails) error {
 	return fmt.Errorf("writing: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Details: details}})
 }

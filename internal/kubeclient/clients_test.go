@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the protocols that the clients use, of watches that are resumed after a restore of etcd, and
-// of the first list.
+// Tests of the protocols that the clients use, of watches that resume after a restore of etcd,
+// and of initial lists.
 
 package kubeclient
 
@@ -27,8 +27,8 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1. Protobuf costs
-// less than JSON.
+// Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1. Protobuf
+// costs less than JSON.
 func TestWhichProtocolsClientsUse(t *testing.T) {
 	protocols, connections := make(chan string, 1), make(chan string, 1)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ const (
 	statusWithout = `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"too many","reason":"TooManyRequests","code":429}`
 )
 
-// The call of a typed client fails at once, with the server's message and delay.
+// A typed client's call fails at once, with the server's message and delay.
 func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 	for name, row := range map[string]struct {
 		code              int
@@ -161,8 +161,8 @@ func TestAnAnswerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// watch watches ReplicaSets with the client of the informers. It returns the queries of the
-// lists and of the watches that the server got.
+// watch watches ReplicaSets with the informers' client. It returns the queries of the lists and
+// watches that the server received.
 func (f *fakeServer) watch(options metav1.ListOptions) (lists, watches []string, err error) {
 	watcher, err := f.clients.KubeInformers.AppsV1().ReplicaSets("team-a").Watch(f.ctx, options)
 	if err == nil {
@@ -202,8 +202,8 @@ func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
 	})
 }
 
-// A list is sent before a watch that is resumed, and no other answer keeps that from being
-// opened as it is.
+// A list precedes a watch that is resumed, and no other response keeps the watch from being
+// opened unchanged.
 func TestOtherWatchesAreOpened(t *testing.T) {
 	resumed := metav1.ListOptions{ResourceVersion: "1200"}
 	withAll := metav1.ListOptions{ResourceVersion: "1200", SendInitialEvents: new(true)}
@@ -244,7 +244,7 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 	const stream, list = "?watch=true&sendInitialEvents=true", "?limit=500&resourceVersion=7"
 	const lost = -1
 	for name, c := range map[string]struct {
-		streams []int // how each is answered
+		streams []int // the response to each
 		want    bool
 	}{
 		"none sent":                   {nil, true},

@@ -30,9 +30,9 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// The log names the resource, the verb, the scope and the manifest. Whoever grants
-// permissions sees all that are missing at once. An API server that is busy when the
-// controller starts is no reason to exit: it is asked as often as it wants.
+// The log names the resource, the verb, the scope and the manifest. It lists all missing
+// permissions at once, for whoever grants them. An API server that is busy when the controller
+// starts is no reason to exit: the controller polls it as often as it allows.
 func TestWaitsForWhatMayStillCome(t *testing.T) {
 	proxied := func(code, seconds int) error {
 		return apierrors.NewGenericServerResponse(code, "get", foosResource.GroupResource(), "", "", seconds, true)
@@ -118,8 +118,8 @@ func TestEachCauseOfWaitingIsLoggedUntilAStop(t *testing.T) {
 	})
 }
 
-// Once nothing is missing, nothing is asked any more. A watch that ends, or fails in
-// another way, shows that it is allowed, or that the informers have to try.
+// Once nothing is missing, the polling ends. A watch that ends, or fails in another way, shows
+// that it is allowed, or that the informers have to retry.
 func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 	for name, answer := range map[string]error{
 		"nothing wrong":       nil,
@@ -183,11 +183,11 @@ const (
 
 var forbidden = apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New("RBAC says no"))
 
-// answers has errors by verb and path, such as "list /apis/...".
+// answers maps a verb and path, such as "list /apis/...", to an error.
 type answers map[string]error
 
 // fakeServer is an API server that can refuse requests. It is a transport, because a
-// bubble of testing/synctest has no network.
+// testing/synctest bubble has no network.
 type fakeServer struct {
 	t       *testing.T
 	ctx     context.Context
@@ -200,7 +200,7 @@ type fakeServer struct {
 	queries  []string // of the requests
 }
 
-// run runs a test in a bubble, with a server that answers all requests.
+// run runs a test in a bubble, with a server that responds to all requests.
 func run(t *testing.T, test func(*testing.T, *fakeServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func run(t *testing.T, test func(*testing.T, *fakeServer)) {
 	})
 }
 
-// RoundTrip answers a list with an empty one, and a watch with its end.
+// RoundTrip responds to a list with an empty one, and to a watch by ending it.
 func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -243,7 +243,7 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, nil
 }
 
-// answer makes the server answer requests with errors, and all others with success.
+// answer makes the server respond to some requests with errors, and to all others with success.
 func (f *fakeServer) answer(with answers) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -77,7 +77,7 @@ type Map struct {
 	byKey map[cache.ObjectName]*Owner
 }
 
-// Of returns the memory of an owner. It ignores that of an earlier owner with the same name.
+// Of returns the memory of an owner. It ignores an earlier owner with the same name.
 func (m *Map) Of(owner metav1.Object) *Owner {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what is remembered, of caches that are behind, of repairs and statuses that somebody
-// undoes, and of what admission changes.
+// Tests of the memory, of stale caches, of repairs and statuses that another client undoes, and
+// of changes by admission.
 
 package memory
 
@@ -19,7 +19,7 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// remembers are the things that can be remembered of the Foo "a".
+// remembers are the things that can be remembered about the Foo "a".
 var remembers = map[string]func(known *Owner){
 	"a write":         func(known *Owner) { known.Written.Observe(footest.Foo("a"), time.Unix(0, 0)) },
 	"a child's write": func(known *Owner) { known.Child("A").Written.Observe(footest.Child("a"), time.Unix(0, 0)) },
@@ -60,7 +60,7 @@ func TestWhatIsRememberedIsKept(t *testing.T) {
 	}
 }
 
-// At rest nothing is remembered, so that the memory is that of the Foos that change.
+// At rest nothing is remembered, so that only Foos that change take memory.
 func TestNothingIsKeptOfNothing(t *testing.T) {
 	var m Map
 	foo := footest.Foo("a")
@@ -74,7 +74,7 @@ func TestNothingIsKeptOfNothing(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse fails with the race detector, or by the maps themselves.
+// TestConcurrentUse fails under the race detector, or because of the maps themselves.
 func TestConcurrentUse(t *testing.T) {
 	var m Map
 	mismatch, _, pruned := newMismatch(t)
@@ -172,8 +172,8 @@ var foo, web = footest.Foo("a"), footest.Child("a")
 
 func withUID(child footest.Object) { child.SetUID("uid-b") }
 
-// Two installations with different images undo each other's repairs, and both are damped.
-// Neither may take the other's pause for the end of the fight.
+// Two installations with different images undo each other's repairs, and both back off. Neither
+// may mistake the other's pause for the end of the fight.
 func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 	now := time.Unix(0, 0)
 	both, count := []*Repairs{{}, {}}, 0
@@ -195,7 +195,7 @@ func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 	}
 }
 
-// repaired returns Repairs with a number of repairs that somebody undid at once, and the time.
+// repaired returns Repairs with a number of repairs that were undone at once, and the time.
 func repaired(times int) (*Repairs, time.Time) {
 	r, now := &Repairs{}, time.Unix(0, 0)
 	for range times {
@@ -205,7 +205,7 @@ func repaired(times int) (*Repairs, time.Time) {
 	return r, now
 }
 
-// written returns what is known after a status of Foo "a" was written some times.
+// written returns the memory after a status of Foo "a" was written a number of times.
 func written(times int) (*Replaced, *clocktesting.FakeClock, *samplev1alpha1.Foo) {
 	clock := clocktesting.NewFakeClock(footest.Now.Time)
 	r, foo := &Replaced{Clock: clock}, withStatus("a", footest.Settled("a"))
@@ -233,7 +233,7 @@ func TestPausesGrow(t *testing.T) {
 	}
 }
 
-// TestWhatLastsEndsTheSeries: for a minute, or twice the pause, until it is undone.
+// TestWhatLastsEndsTheSeries: the last repair must last a minute, or twice the pause.
 func TestWhatLastsEndsTheSeries(t *testing.T) {
 	for _, row := range []struct {
 		times int
@@ -248,7 +248,7 @@ func TestWhatLastsEndsTheSeries(t *testing.T) {
 			footest.ExpectEqual(t, "forgotten"+after, ends, *r == Repairs{})
 
 			r, _ = repaired(row.times)
-			r.Wait(foo, web, now) // somebody undoes it now
+			r.Wait(foo, web, now) // another client undoes it now
 			footest.ExpectEqual(t, "forgotten when it is undone"+after, ends, *r == Repairs{})
 
 			statuses, clock, status := written(row.times)
@@ -259,8 +259,8 @@ func TestWhatLastsEndsTheSeries(t *testing.T) {
 	}
 }
 
-// Of two controllers that fight, the one whose repair stands must not call the Foo ready while
-// the other says that they fight.
+// Of two controllers that fight, the one whose repair is in effect must not call the Foo ready
+// while the other reports a fight.
 func TestWhatIsAFight(t *testing.T) {
 	for _, row := range []struct {
 		times        int
@@ -290,7 +290,7 @@ func TestRepairsAreThoseOfOneSpecAndOneChild(t *testing.T) {
 		_, _, _, fights := r.Fight(row.foo, row.child, true, now)
 		footest.ExpectEqual(t, what+" fights", false, fights)
 		footest.ExpectEqual(t, "the wait of "+what, 0*time.Second, r.Wait(row.foo, row.child, now))
-		r.Observe(row.foo, row.child, "the other", "image", now) // the first of a new series
+		r.Observe(row.foo, row.child, "the other", "image", now) // the first in a new series
 		footest.ExpectEqual(t, "the wait after its first repair", 0*time.Second, r.Wait(row.foo, row.child, now))
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of which statuses are progress, how long they wait, and which can't be stored, and of which
+// Tests of which statuses are progress, how long they wait, which can't be stored, and which
 // transitions have an Event.
 
 package memory
@@ -86,8 +86,8 @@ func TestWhichStatusesMayWait(t *testing.T) {
 	}
 }
 
-// A progress waits from when it was seen first, and each for the whole time: since the last was
-// written, or something else.
+// Progress waits from the time it is first observed, and each time for the whole interval:
+// since the last progress, or another status, was written.
 func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
 	var p Progress
 	old, now := withStatus("a", footest.Rolling(0)), time.Now()
@@ -108,8 +108,8 @@ func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
 	}
 }
 
-// Of several writes from one version of a Foo, at most one is stored. If that one has its
-// Event, another one whose response was lost has none.
+// Of several writes from one version of a Foo, at most one is stored. If that write has its
+// Event, another whose response was lost has none.
 func TestOneTransitionHasOneEvent(t *testing.T) {
 	before, after := footest.Foo("a"), footest.Foo("a", footest.WithStatus(footest.Settled("a")), func(foo *samplev1alpha1.Foo) { foo.ResourceVersion = "11" })
 	ready := footest.ReadyOf(after.Status)
@@ -142,7 +142,7 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 				t.Errorf("the missed transition is %v", missed)
 			}
 			if known.Missed(after) != nil || !known.IsZero() {
-				t.Error("the transition is remembered for ever")
+				t.Error("the transition is remembered forever")
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func withStatus(name string, status samplev1alpha1.FooStatus) *samplev1alpha1.Fo
 	return footest.Foo(name, footest.WithStatus(status))
 }
 
-// newMismatch returns what is remembered after a status of Foo "a" was pruned.
+// newMismatch returns the memory after a status of Foo "a" was pruned.
 func newMismatch(t *testing.T) (m *CRDMismatch, clock *clocktesting.FakeClock, pruned plan.Owner) {
 	t.Helper()
 	clock = clocktesting.NewFakeClock(footest.Now.Time)
@@ -179,7 +179,7 @@ func TestAPrunedStatusIsSentSeldom(t *testing.T) {
 	expect("the same", true, pruned, settled)
 	expect("the same, later,", true, pruned, later)
 	expect("another status", false, pruned, footest.RefusedStatus())
-	expect("that of a Foo of which nothing is remembered", false, nil, settled)
+	expect("the status of a Foo without memory", false, nil, settled)
 	clock.Step(crdMismatchRetry - 1)
 	expect("the same, at the last moment,", true, pruned, settled)
 	clock.Step(1)
@@ -193,7 +193,7 @@ func TestAMismatchEndsWhenAStatusIsStored(t *testing.T) {
 	}
 }
 
-// TestWithoutASubresourceNoStatusIsSent: of any Foo, until one is stored.
+// TestWithoutASubresourceNoStatusIsSent for any Foo, until a status is stored.
 func TestWithoutASubresourceNoStatusIsSent(t *testing.T) {
 	clock := clocktesting.NewFakeClock(footest.Now.Time)
 	m, foo := &CRDMismatch{Clock: clock}, withStatus("b", footest.Settled("b"))
@@ -207,7 +207,7 @@ func TestWithoutASubresourceNoStatusIsSent(t *testing.T) {
 	}
 	expect("without a subresource", true)
 	clock.Step(crdMismatchRetry)
-	expect("for ever", false)
+	expect("forever", false)
 	_ = m.NoSubresource()
 	_, _ = m.Observe(foo, foo)
 	expect("when another was stored", false)

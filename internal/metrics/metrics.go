@@ -135,7 +135,7 @@ func (m *Metrics) Synced(result Result, took time.Duration) {
 	m.syncs[result].Observe(took.Seconds())
 }
 
-// Handler serves these metrics, and those of client-go, the Go runtime and the process.
+// Handler serves these metrics, and the metrics of client-go, the Go runtime and the process.
 //
 // The libraries client_golang and component-base add 0.8 MiB to the program and 2 MiB of
 // memory at start.

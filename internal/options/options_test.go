@@ -74,7 +74,7 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 		"-logging-format=json -vmodule=controller=4": {"-vmodule=controller=4: has no effect with -logging-format=json"},
 		"-max-rollouts=-1":                           {"-max-rollouts=-1", "0 (no limit)"},
 
-		// Of klog's flags those of Kubernetes' components remain.
+		// Of klog's flags, only those of Kubernetes' components remain.
 		"-logtostderr":                  {"not defined: -logtostderr"},
 		"-logtostderr=false":            {"not defined"},
 		"-log_dir=/var/log":             {"not defined"},
@@ -109,7 +109,7 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 	}
 }
 
-// The first that a flag accepts.
+// The first values that flags accept.
 func TestGoodOptionsAreAccepted(t *testing.T) {
 	for _, arguments := range []string{
 		"-workers=1", "-resync=1s", "-request-timeout=1s", "-kube-api-burst=1", "-max-rollouts=0", "-metrics-bind-address=:8443 -profiling",
@@ -205,7 +205,7 @@ func TestWhereTheClusterIsFound(t *testing.T) {
 	}{
 		"-kubeconfig before $KUBECONFIG": {Cluster{kubeconfig: fromFlag}, fromEnvironment, "https://from-flag"},
 		"$KUBECONFIG before home":        {Cluster{}, fromEnvironment, "https://from-environment"},
-		"-master in place of its server": {Cluster{kubeconfig: fromFlag, master: "https://from-master"}, "", "https://from-master"},
+		"-master instead of its server":  {Cluster{kubeconfig: fromFlag, master: "https://from-master"}, "", "https://from-master"},
 		"-master alone":                  {Cluster{master: "https://from-master"}, "", "https://from-master"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestWhereTheClusterIsFound(t *testing.T) {
 			config, namespace, err := row.flags.RESTConfig()
 			must(t, err)
 			if row.flags.kubeconfig == fromFlag && namespace != "of-flag" {
-				t.Errorf("the namespace is %q, not that of the context", namespace)
+				t.Errorf("the namespace is %q, not the context's", namespace)
 			}
 			if config.Host != row.want {
 				t.Errorf("the server is %s, not %s", config.Host, row.want)
@@ -257,8 +257,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// What the go command records in a program built from a tagged commit, and what -version
-// makes of that.
+// What the go command records in a program built from a tagged commit, and the resulting output
+// of -version.
 const (
 	built = `mod	example.com/sample-controller	v1.2.3
 dep	k8s.io/api	v0.37.2
@@ -306,7 +306,7 @@ func TestVersionSaysWhatIsKnown(t *testing.T) {
 			info, err := debug.ParseBuildInfo(strings.NewReplacer(row.recorded...).Replace(built))
 			must(t, err)
 			if len(info.Settings) > 0 {
-				info.GoVersion = "go1.26.0" // the text does not have it
+				info.GoVersion = "go1.26.0" // the recorded text does not contain it
 			}
 			want := strings.NewReplacer(row.says...).Replace(builtVersion)
 			if got := describeVersion(info); got != want {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the decisions, and of what they rest on: ownership, inputs, patches, indexes.
+// Tests of the decisions and their basis: ownership, inputs, patches, indexes.
 
 package plan
 
@@ -57,7 +57,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A rename is no outage: the child of the earlier name serves until the new one does.
+// A rename causes no outage: the child with the earlier name serves until the new one does.
 func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 	old := child("a", footest.Named("old"))
 	for name, row := range map[string]struct {
@@ -72,7 +72,7 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 		"kept while the Foo is being deleted":                   {a(footest.BeingDeleted), nil, old, false},
 		"ignored if it is being deleted already":                {a(), nil, child("a", footest.Named("old"), footest.Terminating), false},
 		"ignored if a deleted Foo of the same name controls it": {a(footest.WithFooUID("uid-new")), nil, old, false},
-		"ignored if the Foo asks for it now":                    {a(), child("a"), child("a"), false},
+		"ignored if the Foo wants it now":                       {a(), child("a"), child("a"), false},
 		"kept while the Foo is suspended":                       {a(footest.Suspended), child("a"), old, false},
 	} {
 		decided := shipped.Decide(row.foo, row.named, []Object{row.old}, nil)
@@ -84,7 +84,7 @@ func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
 	for name, live := range map[string]Object{
 		"as wanted":   child("a"),
 		"another's":   child("b", footest.Drifted),
-		"nobody's":    child("a", footest.WithoutOwner, footest.Drifted),
+		"unowned":     child("a", footest.WithoutOwner, footest.Drifted),
 		"in deletion": child("a", footest.Terminating, footest.Drifted),
 	} {
 		if desired := shipped.DesiredUpdate(live, footest.Foo("a"), nil); desired != nil {
@@ -122,8 +122,8 @@ func TestEqualInputs(t *testing.T) {
 	}
 }
 
-// A cache lists objects in any order. If the order made other inputs, each retry of a
-// refused deletion would count as new, and nothing would back off.
+// A cache lists objects in any order. If the order changed the inputs, each retry of a refused
+// deletion would count as new, and nothing would back off.
 func TestInputsDoNotDependOnTheOrderOfTheCache(t *testing.T) {
 	old := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22"))
 	older := child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
@@ -159,8 +159,8 @@ func TestAPatchOfADeploymentWhoseListsHaveNoKeys(t *testing.T) {
 	}
 }
 
-// Names that share a bucket in one process must not share one in the next. Otherwise
-// whoever may write Foos could collect such names, and slow down the handlers for all.
+// Names that share a bucket in one process must not share one in the next. Otherwise users who
+// may write Foos could collect such names, and slow down the handlers for everyone.
 func TestBucketsDifferBetweenProcesses(t *testing.T) {
 	first, second := NewBuckets(), NewBuckets()
 	flooded, left := first.Of(footest.Namespace+"/web"), 0

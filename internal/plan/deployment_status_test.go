@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what a Foo reports of its Deployment.
+// Tests of a Foo's report about its Deployment.
 
 package plan
 
@@ -20,7 +20,7 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// stalledStatus is that of a Foo whose Deployment was refused for long.
+// stalledStatus returns the status of a Foo whose Deployment was refused for a long time.
 func stalledStatus(generation int64) samplev1alpha1.FooStatus {
 	status := footest.RefusedStatus()
 	status.Conditions = append(status.Conditions, metav1.Condition{
@@ -107,7 +107,7 @@ func TestJudge(t *testing.T) {
 				Child{Action: ActionWait, Current: footest.Deployment("a", withFailure("ReplicaFailure", "True", "quota"))},
 				no("Terminating", "The Foo is being deleted")},
 		},
-		true: { // somebody has to end it
+		true: { // someone has to act
 			"suspended before its creation": {a(footest.Suspended), Child{Action: ActionSuspend, Pending: ActionCreate},
 				suspended(`Deployment "web" is not created`)},
 			"suspended and drifted": {a(footest.Suspended),
@@ -125,7 +125,7 @@ func TestJudge(t *testing.T) {
 			"an update is stored otherwise": {
 				a(footest.WithReplicas(5)), Child{Action: ActionUpdate, Current: footest.Deployment("a"), Recurs: true},
 				otherwise("spec.replicas is 2, not 5")},
-			"somebody changes it back": {
+			"another client changes it back": {
 				a(), Child{Action: ActionNone, Current: footest.Deployment("a"), Opponent: "scaler", ChangedBack: "spec.replicas is 9, not 2"},
 				failed(`Deployment "web" is changed back after each repair, most recently by "scaler": spec.replicas is 9, not 2. ` +
 					`Stop that client, or change the Foo to match`)},
@@ -149,19 +149,19 @@ func TestJudge(t *testing.T) {
 
 func a(options ...footest.FooOption) *samplev1alpha1.Foo { return footest.Foo("a", options...) }
 
-// has is a child that a sync leaves as it is.
+// has returns a child that a sync leaves unchanged.
 func has(options ...footest.ChildOption) Child {
 	return Child{Action: ActionNone, Current: footest.Deployment("a", options...)}
 }
 
-// failing is a child whose update failed.
+// failing returns a child whose update failed.
 func failing(err error) Child {
 	return Child{Action: ActionUpdate, Current: footest.Deployment("a"), Failure: err}
 }
 
 func internalError(text string) error { return apierrors.NewInternalError(errors.New(text)) }
 
-// withNothing takes from a Deployment what its Foo owns.
+// withNothing removes from a Deployment the fields that its Foo owns.
 func withNothing(child footest.Object) {
 	deployment := child.(*appsv1.Deployment)
 	deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
@@ -189,15 +189,15 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// withCounts sets the numbers of Pods in a Deployment's status: all, those of the newest
-// template, and available ones.
+// withCounts sets the numbers of Pods in a Deployment's status: all Pods, those with the newest
+// template, and the available ones.
 func withCounts(replicas, updated, available int32) footest.ChildOption {
 	return footest.Changed(func(deployment *appsv1.Deployment) {
 		deployment.Status.Replicas, deployment.Status.UpdatedReplicas, deployment.Status.AvailableReplicas = replicas, updated, available
 	})
 }
 
-// withFailure adds conditions to a Deployment's status, of which one is about its rollout.
+// withFailure adds conditions to a Deployment's status, one of which is about its rollout.
 func withFailure(about, status, message string) footest.ChildOption {
 	return footest.Changed(func(deployment *appsv1.Deployment) {
 		deployment.Status.Conditions = []appsv1.DeploymentCondition{
@@ -207,7 +207,7 @@ func withFailure(about, status, message string) footest.ChildOption {
 	})
 }
 
-// Where users can't choose the name, the remedies are others.
+// Where users can't choose the name, the remedies differ.
 func TestConflictOfAChildWhoseNameIsFixed(t *testing.T) {
 	row := *shipped
 	row.NamedBy = ""

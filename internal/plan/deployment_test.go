@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the desired Deployment, of its row, and of what the caches keep of one.
+// Tests of the desired Deployment, of its row, and of the fields that the caches keep.
 
 package plan
 
@@ -84,7 +84,8 @@ func withSelected(key, value string) footest.ChildOption {
 	})
 }
 
-// A rename is no outage: the Deployment of the earlier name serves until the new one does.
+// A rename causes no outage: the Deployment with the earlier name serves until the new one
+// does.
 func TestAnEarlierDeploymentStaysInService(t *testing.T) {
 	old, notYet := footest.Deployment("a", footest.Named("old")), withCounts(2, 2, 1)
 	for name, row := range map[string]struct {
@@ -112,10 +113,10 @@ func TestANewDeploymentBeginsWithTheNumberOfTheEarlier(t *testing.T) {
 		foo           *samplev1alpha1.Foo
 		earlier, want int32
 	}{
-		"the Foo leaves the number to others":    {footest.Foo("a", footest.WithoutReplicas), 8, 8},
-		"the Foo sets it":                        {footest.Foo("a"), 8, 2},
-		"more than a Foo may ask for":            {footest.Foo("a", footest.WithoutReplicas), 20, 10},
-		"none, which nobody could tell from off": {footest.Foo("a", footest.WithoutReplicas), 0, 1},
+		"the Foo leaves the number to others": {footest.Foo("a", footest.WithoutReplicas), 8, 8},
+		"the Foo sets it":                     {footest.Foo("a"), 8, 2},
+		"more than a Foo may have":            {footest.Foo("a", footest.WithoutReplicas), 20, 10},
+		"none, which would look disabled":     {footest.Foo("a", footest.WithoutReplicas), 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			earlier := footest.Deployment("a", footest.Named("old"), footest.ScaledTo(row.earlier))
@@ -134,7 +135,7 @@ func TestThePullPolicyFollowsTheImage(t *testing.T) {
 		"from a tag to latest":                {"nginx:1", corev1.PullIfNotPresent, corev1.PullAlways},
 		"from a digest to latest":             {"example.com:5000/nginx@sha256:" + strings.Repeat("0", 64), corev1.PullIfNotPresent, corev1.PullAlways},
 		"from no tag":                         {"example.com:5000/nginx", corev1.PullAlways, corev1.PullAlways},
-		"a policy that somebody chose":        {"nginx:1", corev1.PullNever, corev1.PullNever},
+		"a policy that a user chose":          {"nginx:1", corev1.PullNever, corev1.PullNever},
 		"a policy that is not the default":    {"nginx:1", corev1.PullAlways, corev1.PullAlways},
 		"nothing changes if the image is the": {footest.DefaultImage, corev1.PullIfNotPresent, corev1.PullIfNotPresent},
 	} {
@@ -149,8 +150,8 @@ func TestThePullPolicyFollowsTheImage(t *testing.T) {
 	}
 }
 
-// A container that is put back has the settings of a new one where its Pods can run it, so
-// that a namespace which enforces the profile restricted accepts them.
+// A restored container has the settings of a new one if its Pods can run it, so that a
+// namespace that enforces the restricted profile accepts them.
 func TestAContainerThatIsPutBack(t *testing.T) {
 	removed := func(deployment *appsv1.Deployment) *appsv1.Deployment {
 		deployment.UID, deployment.ResourceVersion = "uid-web", "1"
@@ -222,7 +223,7 @@ func TestBrokenRowsAreDetected(t *testing.T) {
 	}
 }
 
-// fillDeployment fills what else users can fill.
+// fillDeployment fills the other fields that users can set.
 func fillDeployment(deployment *appsv1.Deployment) {
 	template := &deployment.Spec.Template
 	template.Annotations = deployment.Annotations

@@ -22,7 +22,7 @@ type world struct {
 
 	foo     Owner
 	objects []Object
-	// refused is true if the API server refuses what the Foo asks for, in these words.
+	// refused is true if the API server refuses the Foo's desired state, in these words.
 	refused bool
 	words   string
 }
@@ -31,7 +31,7 @@ func (r row) worldOf(w *footest.FuzzWorld) world {
 	return world{r, w.Foo.(Owner), r.objectsIn(w), r.kind.Refuses(w.Foo), w.Words}
 }
 
-// find returns the object of a name, or nil.
+// find returns the object with a name, or nil.
 func (w world) find(name string) (found Object) {
 	for _, object := range w.objects {
 		if object.GetName() == name {
@@ -41,7 +41,7 @@ func (w world) find(name string) (found Object) {
 	return found
 }
 
-// named returns the object that the Foo asks for, or nil.
+// named returns the object that the Foo wants, or nil.
 func (w world) named() Object { return w.find(w.Name(w.foo)) }
 
 // controlled returns the objects that the index has for the Foo, as a sync reads them.
@@ -63,8 +63,7 @@ func (w world) decide() *Child {
 	return w.Decide(w.foo, w.named(), w.controlled(), w.seen())
 }
 
-// statusAfter returns the Foo with the status that it has if its children of other kinds are
-// ready.
+// statusAfter returns the Foo with its status, if its children of other kinds are ready.
 func (w world) statusAfter(result Child, now metav1.Time) Owner {
 	if result.Current != nil {
 		result.CurrentDrift = w.DescribeDrift(result.Current, w.foo, w.seen())
@@ -74,8 +73,8 @@ func (w world) statusAfter(result Child, now metav1.Time) Owner {
 }
 
 // FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
-// nothing of others, and after it nothing is left to do. The API server accepts the
-// status, and calculating it again does not change it.
+// nothing that belongs to others, and after it nothing is left to do. The API server accepts
+// the status, and calculating it again does not change it.
 func FuzzDecide(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
@@ -149,7 +148,7 @@ func checkDecision(t *testing.T, w world, decided *Child) {
 	}
 }
 
-// checkUpdate fails if the update of an object does not make it what the Foo asks for, or
+// checkUpdate fails if the update of an object does not bring it to its desired state, or
 // changes more.
 func checkUpdate(t *testing.T, w world) {
 	t.Helper()
@@ -205,7 +204,7 @@ func checkSettles(t *testing.T, w world, decided *Child, status Owner) {
 		}
 	}
 	again := after.decide()
-	// What the write has made may be ready at once.
+	// The object may be ready as soon as it is written.
 	if again.writes() || len(again.Obsolete) > 0 && !slices.Equal(again.Obsolete, decided.InService) {
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
@@ -247,7 +246,7 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 	}
 }
 
-// FuzzTrimForCache decides on complete objects and on what the caches keep of them. The
+// FuzzTrimForCache decides on complete objects and on the parts that the caches keep. The
 // outcomes must be equal.
 func FuzzTrimForCache(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
@@ -271,7 +270,7 @@ func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 	footest.ExpectEqual(t, "the action", want.Action, got.Action)
 	footest.ExpectEqual(t, "what to delete", footest.NamesOf(want.Obsolete), footest.NamesOf(got.Obsolete))
 	footest.ExpectEqual(t, "the drift", want.Drift, got.Drift)
-	if want.Action != ActionAdopt && want.Action != ActionUpdate { // which write what they read live
+	if want.Action != ActionAdopt && want.Action != ActionUpdate { // these write a live read
 		footest.ExpectEqual(t, "the status", whole.statusAfter(whole.outcomeOf(want), footest.Now).GetStatus(), trimmed.statusAfter(trimmed.outcomeOf(got), footest.Now).GetStatus())
 	}
 }

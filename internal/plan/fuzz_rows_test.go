@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FuzzOwnedFields: what a row owns, for arbitrary objects of every row; and FuzzSteps: the steps of a sync,
-// whatever comes of each.
+// FuzzOwnedFields: the owned fields, for arbitrary objects of every row; and FuzzSteps: the
+// steps of a sync, whatever their results.
 
 package plan
 
@@ -32,7 +32,7 @@ var rows = func() (rows []row) {
 	return rows
 }()
 
-// row is a row, and what the tests know of its kind.
+// row is a row, with what the tests know about its kind.
 type row struct {
 	*ChildKind
 
@@ -69,7 +69,7 @@ func eachWorld(t *testing.T, script, noise []byte, words string, test func(r row
 	}
 }
 
-// seenIn returns the children of the earlier rows, as a Foo asks.
+// seenIn returns the children of the earlier rows in their desired state.
 func (r row) seenIn(foo Owner) Seen {
 	seen, kinds := Seen{}, r.kind.Owner().Kinds
 	for _, kind := range kinds[:slices.Index(kinds, r.kind)] {
@@ -103,9 +103,9 @@ func FuzzOwnedFields(f *testing.F) {
 	})
 }
 
-// owned returns which rules the row breaks: it takes what it was given for read-only; what
-// it sets, and nothing else, is drift; it takes nothing from others; setting it twice
-// changes nothing; and what the caches keep leads to the same decision.
+// owned returns which rules the row breaks: it treats its arguments as read-only; what it sets,
+// and nothing else, is drift; it takes nothing from others; setting it twice changes nothing;
+// and what the caches keep leads to the same decision.
 func (r row) owned(w *footest.FuzzWorld) []string {
 	var problems []string
 	for _, object := range r.objectsIn(w) {
@@ -172,9 +172,9 @@ func (r row) kept(found Object) Object {
 	return kept.(Object)
 }
 
-// TestAChildOfEachRowStaysAsItWasCreated follows a child of each row through its creation:
-// the row makes it, the API server fills in the rest, the cache keeps a part, and nothing
-// is left to do.
+// TestAChildOfEachRowStaysAsItWasCreated follows a child of each row through its creation: the
+// row creates it, the API server fills in the rest, the cache keeps a part, and nothing is left
+// to do.
 func TestAChildOfEachRowStaysAsItWasCreated(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.resource(), row.created)
@@ -208,9 +208,9 @@ func (r row) stored(foo Owner, seen Seen) Object {
 	return child
 }
 
-// FuzzSteps takes the steps of syncs of arbitrary worlds, of which some fail. Each kind has at
+// FuzzSteps takes the steps of syncs of arbitrary worlds, some of which fail. Each kind has at
 // most two, the same results lead to the same steps, and nothing is deleted before the owner
-// has all that it asks for.
+// has everything that it wants.
 func FuzzSteps(f *testing.F) {
 	footest.AddSeeds(f, footest.FuzzSeeds)
 	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
@@ -221,7 +221,7 @@ func FuzzSteps(f *testing.F) {
 	})
 }
 
-// TestADeletionWaitsForAllElse takes the steps of Foos with children of earlier names.
+// TestADeletionWaitsForAllElse takes the steps of Foos with children with earlier names.
 func TestADeletionWaitsForAllElse(t *testing.T) {
 	deletions := 0
 	for _, seed := range footest.FuzzSeeds {
@@ -239,7 +239,7 @@ func TestADeletionWaitsForAllElse(t *testing.T) {
 	}
 }
 
-// A child that a Foo does not ask for any more stays while the name of another one is taken.
+// A child that a Foo no longer wants stays while the name of another child is taken.
 func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 	kind := Foos(footest.DefaultImage)
 	kind.Children = append(kind.Children[:1], Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
@@ -298,7 +298,7 @@ func takeSteps(t *testing.T, w *footest.FuzzWorld, results []byte) (taken []stri
 	return taken
 }
 
-// checkComplete fails unless an owner has all children that it asks for.
+// checkComplete fails unless an owner has all children that it wants.
 func checkComplete(t *testing.T, world *World) {
 	t.Helper()
 	for _, child := range world.Children {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the status and its condition, and of the shipped rows.
+// Tests of the status and its conditions, and of the shipped rows.
 
 package plan
 
@@ -71,7 +71,7 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 	}
 }
 
-// exposed returns a kind whose one row has a condition of its own.
+// exposed returns a kind whose only row has a condition.
 func exposed() *ChildKind {
 	row := Deployment(footest.DefaultImage)
 	row.Condition = "Exposed"
@@ -92,13 +92,13 @@ func TestAConditionOfAChild(t *testing.T) {
 		status metav1.ConditionStatus // "" for none
 		since  metav1.Time
 	}{
-		"the child is ready":       {footest.Foo("a"), Child{Action: ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Now},
-		"it still is":              {had, Child{Action: ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Earlier},
-		"it is no longer as asked": {had, Child{Action: ActionUpdate, Current: child("a"), Failure: refused}, metav1.ConditionFalse, footest.Now},
-		"it is gone":               {had, Child{Action: ActionCreate}, "", metav1.Time{}},
-		"the Foo asks for none":    {footest.Foo("a"), Child{Action: ActionNone}, "", metav1.Time{}},
-		"it is somebody else's":    {had, Child{Action: ActionLeave, Named: child("b")}, "", metav1.Time{}},
-		"the sync knows nothing":   {had, Child{Action: ActionNone, Stale: true}, metav1.ConditionTrue, footest.Earlier},
+		"the child is ready":         {footest.Foo("a"), Child{Action: ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Now},
+		"it still is":                {had, Child{Action: ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Earlier},
+		"it is no longer as desired": {had, Child{Action: ActionUpdate, Current: child("a"), Failure: refused}, metav1.ConditionFalse, footest.Now},
+		"it is gone":                 {had, Child{Action: ActionCreate}, "", metav1.Time{}},
+		"the Foo wants none":         {footest.Foo("a"), Child{Action: ActionNone}, "", metav1.Time{}},
+		"it is someone else's":       {had, Child{Action: ActionLeave, Named: child("b")}, "", metav1.Time{}},
+		"the sync knows nothing":     {had, Child{Action: ActionNone, Stale: true}, metav1.ConditionTrue, footest.Earlier},
 	} {
 		kind := exposed()
 		after := kind.OwnerKind.WithStatus(row.foo, []Verdict{row.child.of(kind, row.foo).Verdict()}, footest.Now)
@@ -113,7 +113,7 @@ func TestAConditionOfAChild(t *testing.T) {
 	}
 }
 
-// A row without Judge has no words of its own, and the condition needs some.
+// A row without Judge returns no message, but the condition needs one.
 func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	foo := footest.Foo("a")
 	silent := Verdict{Status: metav1.ConditionTrue}
@@ -143,8 +143,8 @@ func TestCountByReady(t *testing.T) {
 	footest.ExpectEqual(t, "the counts", want, CountByReady(foos))
 }
 
-// shipped is the row of footest.Primary, the kind of the children in tests that are about no
-// kind in particular, with the default configuration.
+// shipped is the row of footest.Primary, the kind of the children in tests that are not
+// specific to a kind, with the default configuration.
 var shipped = Foos(footest.DefaultImage).Children[0]
 
 func child(owner string, options ...footest.ChildOption) Object {
@@ -153,7 +153,7 @@ func child(owner string, options ...footest.ChildOption) Object {
 
 func newChild(foo *samplev1alpha1.Foo) Object { return shipped.Desired(foo, nil) }
 
-// verdictAfter returns what a Foo says of its readiness after a sync.
+// verdictAfter returns what a Foo reports about its readiness after a sync.
 func verdictAfter(foo *samplev1alpha1.Foo, result Child) Verdict {
 	verdict := shipped.OwnerKind.firstObstacle(foo, []Verdict{ofChild(foo, result)})
 	verdict.Report = nil
@@ -171,7 +171,7 @@ func ofChild(foo *samplev1alpha1.Foo, result Child) Verdict {
 	return result.of(shipped, foo).Verdict()
 }
 
-// of returns a child as that of a Foo.
+// of returns the child of a Foo.
 func (c Child) of(kind *ChildKind, foo Owner) *Child {
 	c.ChildKind, c.Owner = kind, foo
 	return &c

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of what the caches keep of objects, and of how objects differ.
+// Tests of what the caches keep of objects, and of the differences between objects.
 
 package plan
 
@@ -27,8 +27,8 @@ import (
 // mostKept bounds the memory that the cache may take for one object, in bytes.
 const mostKept = 8 << 10
 
-// Users who may write Foos or their children must not be able to fill the controller's
-// memory. These objects are as large as the API server accepts, or larger.
+// Users who may write Foos or their children must not be able to fill the controller's memory.
+// These objects are as large as the API server accepts, or larger.
 func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {
 	isFoos := metav1.OwnerReference{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: "a", UID: "uid-a", Controller: new(true)}
 	huge := isFoos
@@ -45,7 +45,7 @@ func TestWhatTheCacheKeepsOfAnObjectIsBounded(t *testing.T) {
 		"a Foo's child":                   largest(child("a"), isFoos),
 		"a child of a Foo's that is not":  largest(child("a"), hugeFoo),
 		"another's object":                largest(child("a"), huge),
-		"nobody's object":                 largest(child("a", footest.WithoutOwner)),
+		"an unowned object":               largest(child("a", footest.WithoutOwner)),
 		"an object with a huge consent":   largest(child("a", footest.WithoutOwner, footest.WithAdoptBy(strings.Repeat("a", 250<<10)))),
 		"a full Deployment":               full(),
 		"a selector of many small labels": full(footest.Changed(withManyLabels)),
@@ -107,7 +107,7 @@ func heap() int {
 	return int(stats.HeapAlloc)
 }
 
-// If the cache dropped a field that a Foo owns, it would look like drift for ever.
+// If the cache dropped a field that a Foo owns, it would look like drift forever.
 func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 	for seed := range int64(20) {
 		wanted := footest.Foo("a")
@@ -192,9 +192,9 @@ func TestChangedBy(t *testing.T) {
 		"the last of two":            {[]metav1.ManagedFieldsEntry{entry("b", "", image, 2), entry("a", "", replicas, 1)}, "b"},
 		"another container":          {[]metav1.ManagedFieldsEntry{entry("a", "", sidecar, 1)}, ""},
 		"a status":                   {[]metav1.ManagedFieldsEntry{entry("a", "status", replicas, 1)}, ""},
-		"what nobody can read":       {[]metav1.ManagedFieldsEntry{entry("a", "", "{", 1), {Manager: "b"}}, ""},
+		"an unreadable entry":        {[]metav1.ManagedFieldsEntry{entry("a", "", "{", 1), {Manager: "b"}}, ""},
 		"without a time":             {[]metav1.ManagedFieldsEntry{{Manager: "a", FieldsV1: metav1.NewFieldsV1(image)}}, "a"},
-		"nobody":                     {nil, ""},
+		"no manager":                 {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := child("a")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the back-off of keys, and of what each error means for the next attempt.
+// Tests of the back-off of keys, and of the next attempt after each error.
 
 package queue
 
@@ -29,7 +29,7 @@ var (
 	errOutage = errors.New("connection refused")
 )
 
-// retries are those of testKey, on a clock that stands still.
+// retries is the back-off of testKey, on a clock that stands still.
 type retries struct {
 	workqueue.TypedDelayingInterface[cache.ObjectName]
 
@@ -47,7 +47,7 @@ func newRetries(t *testing.T) *retries {
 	return r
 }
 
-// AddAfter is that of the queue.
+// AddAfter implements the queue.
 func (r *retries) AddAfter(_ cache.ObjectName, wait time.Duration) { r.added = wait }
 
 func (r *retries) fail(part string, inputs any, err error) error {
@@ -58,7 +58,7 @@ func (r *retries) deferred(part string, inputs any) bool {
 	return r.Deferred(testKey, part, inputs) != nil
 }
 
-// end ends a sync, and returns after how long the key comes again.
+// end ends a sync, and returns the time until the key returns.
 func (r *retries) end(err error) time.Duration {
 	r.t.Helper()
 	r.added = -1
@@ -67,8 +67,8 @@ func (r *retries) end(err error) time.Duration {
 	return wait
 }
 
-// try makes a sync in which the write of a child fails, and returns after how long the key comes
-// again.
+// try makes a sync in which the write of a child fails, and returns the time until the key
+// returns.
 func (r *retries) try(inputs any, err error) time.Duration {
 	r.t.Helper()
 	return r.end(r.fail("write", inputs, err))
@@ -90,7 +90,7 @@ func TestDelaysGrow(t *testing.T) {
 	} {
 		r := newRetries(t)
 		for range 2 {
-			for _, want := range row.want { // the sync fails before it comes to its parts
+			for _, want := range row.want { // the sync fails before it reaches its parts
 				wait := r.end(row.err)
 				r.expect("the delay of "+name, want, wait)
 				r.clock.Step(wait)
@@ -100,9 +100,9 @@ func TestDelaysGrow(t *testing.T) {
 	}
 }
 
-// Changes wake a key before its next attempt is due. They must not repeat the failed
-// write, unless the objects that it was made from have changed. If that attempt fails as
-// well, it must not lengthen the back-off.
+// Changes wake a key before its next attempt is due. They must not repeat the failed write,
+// unless its inputs have changed. If that attempt also fails, it must not lengthen the
+// back-off.
 func TestAFailedWriteWaitsForItsTime(t *testing.T) {
 	for again, waits := range map[string]bool{"update": true, "create": false} {
 		r := newRetries(t)
@@ -121,8 +121,7 @@ func TestAFailedWriteWaitsForItsTime(t *testing.T) {
 	}
 }
 
-// A failure of another kind, after a change woke the key, does not defer the planned
-// attempt.
+// A different failure, after a change woke the key, does not defer the planned attempt.
 func TestTheEarlierOfTwoPlansStands(t *testing.T) {
 	for name, row := range map[string]struct {
 		err  error
@@ -149,7 +148,7 @@ func TestAFailedStatusHoldsUpTheStatusAlone(t *testing.T) {
 	r.expect("the status is deferred", true, r.deferred(PartStatus, "status"))
 }
 
-// While a cache lags, each event leads to one more lost race. Those do not count: only an
+// While a cache lags, each event leads to another lost race. Those do not count: only an
 // attempt at its planned time does.
 func TestLostRacesThatEventsCauseAreNoOutage(t *testing.T) {
 	r := newRetries(t)
@@ -160,8 +159,8 @@ func TestLostRacesThatEventsCauseAreNoOutage(t *testing.T) {
 	}
 }
 
-// A webhook may answer with the reason of a lost race, for ever. A cache may contradict the API
-// server for hours, as while its watch hangs.
+// A webhook may respond with the reason of a lost race forever. A cache may contradict the API
+// server for hours, for example while its watch hangs.
 func TestWhatIsExpectedOnceBacksOff(t *testing.T) {
 	for _, cause := range []error{conflict, failure.ErrBehind} {
 		r := newRetries(t)
@@ -181,8 +180,7 @@ func TestWhatIsExpectedOnceBacksOff(t *testing.T) {
 	}
 }
 
-// Five children fail together for as long as a webhook is down. Each is tried again as if
-// it were alone.
+// Five children fail together while a webhook is down. Each is retried as if it were alone.
 func TestPartsThatFailTogetherBackOffAlone(t *testing.T) {
 	r := newRetries(t)
 	for began := r.clock.Now(); r.clock.Since(began) < 30*time.Second; r.clock.Step(r.end(errOutage)) {
@@ -205,7 +203,7 @@ func TestAPartThatIsDueIsNotForgottenForAnother(t *testing.T) {
 	_ = r.fail("quick", "create", conflict)
 	r.clock.Step(time.Second)
 	r.expect("the delay", 0*time.Second, r.end(conflict))
-	// The next sync does not come to the quick part.
+	// The next sync does not reach the quick part.
 	r.expect("the slow part is deferred", true, r.deferred("slow", "create"))
 	r.expect("the next delay", 59*time.Second, r.end(conflict))
 }
@@ -232,8 +230,8 @@ func TestRefusedFor(t *testing.T) {
 	expect(0)
 }
 
-// A sync under way may have read the cache before a change, so the change has to add the key,
-// unless the sync holds a part back: it comes again then.
+// A sync in progress may have read the cache before a change, so the change has to add the key,
+// unless the sync holds a part back: then the key returns.
 func TestASyncUnderWayMayBeTheLast(t *testing.T) {
 	r := newRetries(t)
 	expect := func(when string, want bool) {
@@ -259,8 +257,8 @@ func TestASyncUnderWayMayBeTheLast(t *testing.T) {
 	expect("while an attempt waits that nothing holds", false)
 }
 
-// The sync as a whole fails before it comes to its parts, as when it panics. That is over when
-// a part fails.
+// The sync as a whole fails before it reaches its parts, for example because of a panic. That
+// series ends when a part fails.
 func TestAFailureOfTheSyncEndsWithOneOfAPart(t *testing.T) {
 	r := newRetries(t)
 	for range 10 {
@@ -358,7 +356,7 @@ var (
 	forbidden = apierrors.NewForbidden(things, "web", errors.New("exceeded quota"))
 )
 
-// denial is what an admission webhook answers with a code of its own.
+// denial returns the response of an admission webhook that chooses the code.
 func denial(code int32) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Message: `admission webhook "x" denied the request: no`}}
 }

@@ -24,7 +24,7 @@ func key(text string) cache.ObjectName {
 	return cache.ObjectName{Namespace: namespace, Name: name}
 }
 
-// work is a queue as a controller uses it.
+// work is a queue used as in a controller.
 type work struct{ *Queue }
 
 func newWork(t *testing.T) work {
@@ -136,7 +136,7 @@ func TestLowPriorityDoesNotWaitForEver(t *testing.T) {
 	w.resynced("a/1", "a/2")
 	w.changed(many("b", 3*inARow)...)
 	got := w.drain()
-	footest.ExpectEqual(t, "those of low priority", []string{"a/1", "a/2"}, []string{got[inARow], got[2*inARow+1]})
+	footest.ExpectEqual(t, "the low-priority keys", []string{"a/1", "a/2"}, []string{got[inARow], got[2*inARow+1]})
 }
 
 func TestNothingIsKeptOfDeletedKeys(t *testing.T) {
@@ -156,7 +156,7 @@ func TestNothingIsKeptOfDeletedKeys(t *testing.T) {
 	}
 }
 
-// The work queue does not report additions of a key while it is processed: they come as a
+// The work queue does not report additions of a key while it is processed: they arrive as a
 // single Push at the end.
 func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 	for name, during := range map[string]func(w work){

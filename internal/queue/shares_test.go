@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of how namespaces share the workers, and rollouts take turns.
+// Tests of how namespaces share the workers, and how rollouts take turns.
 
 package queue
 
@@ -23,7 +23,7 @@ type sharing struct {
 	*Queue
 
 	mu sync.Mutex
-	// ended is when the last sync of a namespace ended, and syncs how many there were.
+	// ended maps a namespace to the end of its last sync, and syncs to the number of its syncs.
 	ended map[string]time.Time
 	syncs map[string]int
 }
@@ -53,7 +53,7 @@ func share(t *testing.T, workers int, takes map[string]time.Duration, test func(
 	})
 }
 
-// of returns how many syncs of a namespace there were, and when the last one ended.
+// of returns the number of syncs of a namespace, and when the last one ended.
 func (s *sharing) of(namespace string) (syncs int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,16 +67,16 @@ func (s *sharing) add(namespace string, count int) {
 	}
 }
 
-// A namespace whose syncs take 10 s, as while its webhook times out, leaves a worker to the
-// others, and gets no more turns than its share of the time.
+// A namespace whose syncs take 10 s, for example while its webhook times out, leaves a worker
+// to the others, and gets no more turns than its share of the time.
 func TestASlowNamespaceDelaysOthersByOneSyncAtMost(t *testing.T) {
 	for _, row := range []struct {
 		workers  int
 		at, most time.Duration
 	}{
-		{1, 95 * time.Second, 6 * time.Second}, // the sync under way has 5 s left
+		{1, 95 * time.Second, 6 * time.Second}, // the current sync has 5 s left
 		{2, 95 * time.Second, time.Second},
-		{2, 5 * time.Second, 6 * time.Second}, // nobody knows yet that it is slow
+		{2, 5 * time.Second, 6 * time.Second}, // it is not known to be slow yet
 		{4, 95 * time.Second, time.Second},
 	} {
 		t.Run(fmt.Sprintf("%d workers, after %v", row.workers, row.at), func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestASlowNamespaceDelaysOthersByOneSyncAtMost(t *testing.T) {
 	}
 }
 
-// Two namespaces whose syncs take a different time have the same share of it. Whoever comes later
-// has no claim to the time before.
+// Two namespaces whose syncs take different times have the same share. A namespace that arrives
+// later has no claim to earlier time.
 func TestNamespacesShareTheTime(t *testing.T) {
 	share(t, 1, map[string]time.Duration{"a": 40 * time.Millisecond, "b": 10 * time.Millisecond}, func(s *sharing) {
 		s.add("a", 1000)
@@ -136,7 +136,7 @@ func TestWhichKeysAreParked(t *testing.T) {
 	begin("a/1", true)
 	step(slowSync - 1)
 	begin("a/2", true)
-	begin("a/3", true) // nobody knows yet that it is slow
+	begin("a/3", true) // it is not known to be slow yet
 	end("a/3")
 	step(1)
 	begin("a/4", false) // a/1 is slow
@@ -147,7 +147,7 @@ func TestWhichKeysAreParked(t *testing.T) {
 	begin("a/4", true)
 	begin("a/6", false)
 	step(slowFor)
-	end("a/2", "a/5") // a/4 is under way, and slow
+	end("a/2", "a/5") // a/4 is in progress, and slow
 	end("a/4", "a/6")
 	end("a/0") // of a key that never began
 	begin("a/7", true)
@@ -175,18 +175,18 @@ func TestWhichKeysAreParked(t *testing.T) {
 	begin("a/4", false)
 	step(1)
 	end("a/1", "a/3", "a/4") // all at once: it is quick now
-	footest.ExpectEqual(t, "the next turn while a sync is under way", time.Duration(1), s.next["a"])
+	footest.ExpectEqual(t, "the next turn while a sync is in progress", time.Duration(1), s.next["a"])
 	end("a/2")
 	if len(s.next)+len(s.began)+len(s.running)+len(s.parked)+len(s.slowUntil) != 0 || s.now != 0 {
 		t.Errorf("it remembers %+v", s)
 	}
 }
 
-// TestAnIdleQueueRemembersNothing: of keys, parked ones among them, and of namespaces. A key that
+// TestAnIdleQueueRemembersNothing about keys, including parked ones, or namespaces. A key that
 // is added while it is processed is processed again, parked or not.
 func TestAnIdleQueueRemembersNothing(t *testing.T) {
 	share(t, 2, map[string]time.Duration{"slow": 10 * time.Second, "quick": time.Millisecond}, func(s *sharing) {
-		for range 2 { // a key that is done may come again
+		for range 2 { // a processed key may return
 			s.add("slow", 5)
 			s.add("quick", 5)
 			footest.Advance(time.Hour)

@@ -38,7 +38,7 @@ func TestStrangersDoNotKeepAScraperOut(t *testing.T) {
 	})
 }
 
-// A connection that goes may be one whose client does not read: nobody waits for it.
+// A displaced connection may belong to a client that does not read: nothing waits for it.
 func TestAllowedConnectionsAreBounded(t *testing.T) {
 	secure, err := SelfSigned()
 	must(t, err)
@@ -91,14 +91,14 @@ func TestHowLongAConnectionStaysOpen(t *testing.T) {
 			<-time.After(readTimeout - 1)
 			send(secure, "")
 		}, 2*readTimeout - 1},
-		{"sends a header for ever", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"sends a header forever", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
 			send(secure, "GET /metrics HTTP/1.1\r\n")
 			for range 100 {
 				<-time.After(readTimeout / 4)
 				_, _ = io.WriteString(secure, "More: of it\r\n")
 			}
 		}, readTimeout},
-		{"sends a body for ever", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"sends a body forever", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
 			send(secure, "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100000\r\n\r\n")
 			for range 100 {
 				<-time.After(readTimeout / 4)
@@ -111,8 +111,8 @@ func TestHowLongAConnectionStaysOpen(t *testing.T) {
 		}, writeTimeout + 5*time.Second}, // crypto/tls waits this long to send its close_notify
 		{"is not let in", asks("/metrics", "x"), 0},
 		{"lacks the permission", asks("/metrics", "v"), 0},
-		{"asks for an unknown path", asks("/", "p"), 0},
-		{"asks for OPTIONS *", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
+		{"requests an unknown path", asks("/", "p"), 0},
+		{"requests OPTIONS *", func(_ *testing.T, _ net.Conn, secure *tls.Conn) {
 			send(secure, "OPTIONS * HTTP/1.1\r\nHost: here\r\n\r\n")
 		}, 0},
 		{"is let in", func(t *testing.T, _ net.Conn, secure *tls.Conn) {
@@ -141,8 +141,8 @@ func TestHowLongAConnectionStaysOpen(t *testing.T) {
 				wg.Go(func() { test.does(t, client, tls.Client(client, &tls.Config{InsecureSkipVerify: true})) })
 				<-client.gone
 				stayed := time.Since(start)
-				if test.what == "sends a body for ever" && stayed == test.want+500*time.Millisecond {
-					stayed = test.want // net/http of Go 1.26.11 gives the client this long to read the answer
+				if test.what == "sends a body forever" && stayed == test.want+500*time.Millisecond {
+					stayed = test.want // net/http of Go 1.26.11 gives the client this long to read the response
 				}
 				if stayed != test.want {
 					t.Errorf("The connection was closed after %v, want %v", stayed, test.want)
@@ -236,12 +236,12 @@ func countOpen(clients []client) int {
 	return len(slices.DeleteFunc(slices.Clone(clients), func(c client) bool { return !c.isOpen() }))
 }
 
-// metrics returns the handler of a server that has an authority as its API server.
+// metrics returns the handler of a server that uses an authority as its API server.
 func metrics() http.Handler {
 	return MetricsHandler(NewGate(newAuthority().client), secret, false)
 }
 
-// inNetwork runs a test with a server, whose time is that of a bubble.
+// inNetwork runs a test with a server in a bubble, which controls the server's time.
 func inNetwork(t *testing.T, handler http.Handler, secure *tls.Config, test func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { inNetworkOf(t, handler, secure, test) })
@@ -293,7 +293,7 @@ func TestAFloodHarmsNobody(t *testing.T) {
 	for _, test := range []struct {
 		what       string
 		attackers  int
-		authentic  bool   // the tokens are those of users without permission
+		authentic  bool   // the tokens belong to users without permission
 		scraper    string // its address
 		rotated    string // its token in the second half of the flood
 		wantRefuse int
@@ -325,7 +325,7 @@ func TestAFloodHarmsNobody(t *testing.T) {
 					if i == seconds*perSecond/2 {
 						token = test.rotated
 					}
-					if i%(30*perSecond) == 0 { // right after another has taken what there was
+					if i%(30*perSecond) == 0 { // right after another client has used up the budget
 						scrapes[from(test.scraper, token).Code]++
 					}
 					<-time.After(time.Second / perSecond)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of which requests pass the gate, and how often it asks the API server.
+// Tests of which requests pass the gate, and of how often it asks the API server.
 
 package serving
 
@@ -26,7 +26,7 @@ func TestWhichRequestsPassTheGate(t *testing.T) {
 		what     string
 		header   string
 		fault    error
-		lost     error // instead of a verdict on the access
+		lost     error // instead of an access verdict
 		code     int
 		contains string
 	}{
@@ -160,8 +160,8 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 	}
 }
 
-// A thousand callers with the same token cause one review, even while it is under way, and
-// although the one that caused it goes away.
+// A thousand callers with the same token cause one review, even while it is in progress, and
+// even if the caller that caused it disconnects.
 func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate, answer, asked := NewGate(nil), make(chan struct{}), 0
@@ -198,8 +198,7 @@ func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
 	})
 }
 
-// Of other paths and methods, whoever has a token could make up any number: they cost no
-// review.
+// Anyone with a token could make up any number of other paths and methods: they cost no review.
 func TestMetricsAndProfilesAreServedToAllowedUsers(t *testing.T) {
 	for _, profiling := range []bool{false, true} {
 		authority := newAuthority()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the server: its address, TLS, certificates, stop and log, and the health of the process.
+// Tests of the server: its address, TLS, certificates, stop and log, and the health of the
+// process.
 
 package serving
 
@@ -176,7 +177,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// writeCertificate makes a certificate for a host and returns the names of its files.
+// writeCertificate creates a certificate for a host and returns the names of its files.
 func writeCertificate(t *testing.T, folder, host string) (certFile, keyFile string) {
 	t.Helper()
 	certificate, key, err := certutil.GenerateSelfSignedCertKey(host, nil, nil)
@@ -220,14 +221,14 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 // may get /metrics, and one of "visitor", who has no permission.
 type authority struct {
 	client *fake.Clientset
-	// knowsAll is true if each other token is that of a user without permission.
+	// knowsAll is true if every other token belongs to a user without permission.
 	knowsAll bool
-	// tokenReviews and accessReviews count the reviews, retries included.
+	// tokenReviews and accessReviews count the reviews, including retries.
 	tokenReviews, accessReviews atomic.Int32
 	// lastAccess is the spec of the last SubjectAccessReview.
 	lastAccess atomic.Pointer[authorizationv1.SubjectAccessReviewSpec]
-	// tokenFault and accessFault are called for each review. If they return an error, it
-	// is the answer.
+	// tokenFault and accessFault are called for each review. If they return an error, that is
+	// the response.
 	tokenFault, accessFault func() error
 }
 

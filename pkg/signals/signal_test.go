@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// helperVariable makes the test binary run as the program that gets the signals.
+// helperVariable makes the test binary run as the program that receives the signals.
 const helperVariable = "SIGNALS_TEST_HELPER"
 
 func TestMain(m *testing.M) {

@@ -83,7 +83,7 @@ func TestStatusDecodesAsFarAsPossible(t *testing.T) {
 	}
 }
 
-// An informer whose list can't be decoded has no Foos at all.
+// If its list can't be decoded, an informer has no Foos at all.
 func TestAListHasTheFooWhoseStatusCantBeRead(t *testing.T) {
 	items := fooText("a", `{}`) + "," + fooText("b", `{"availableReplicas":1099511627776}`)
 	list := decode[*FooList](t, `{"apiVersion":"samplecontroller.k8s.io/v1alpha1","kind":"FooList","items":[`+items+`]}`)
