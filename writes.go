@@ -70,7 +70,7 @@ func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan
 func (s *ownerSync) isUseless(child *plan.Child) bool {
 	known := s.memory.Child(child.Kind)
 	if known.Mutation.WouldRecur(s.owner, child.Named, child.Drift) {
-		child.Current, child.CurrentDrift, child.Recurs = child.Named, child.Drift, true // also one whose adoption was undone
+		child.Current, child.CurrentDrift, child.Recurs = child.Named, child.Drift, true // also if an adoption was undone
 		return true
 	}
 	if wait := known.Repairs.Wait(s.owner, child.Named, s.clock.Now()); wait > 0 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Action is what a sync does about a child.
+// Action is what a sync does with a child.
 type Action string
 
 const (
