@@ -44,8 +44,7 @@ var (
 	earlier = metav1.NewTime(now.Add(-time.Hour))
 )
 
-// syncOnce syncs the Foo "web" in the namespace "team" with these objects, and returns the
-// writes.
+// syncOnce syncs the Foo "web" in the namespace "team", and returns the writes.
 func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Object) []clienttesting.Action {
 	t.Helper()
 	kubeClient, fooClient := kubefake.NewClientset(deployments...), foofake.NewSimpleClientset()

@@ -333,8 +333,7 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 		f.admitChildren("", footest.WithImage("mirror.example.com/nginx:latest"))
 		defer f.start(2)()
 		advance(time.Second)
-		// A webhook may apply only to creations: only an update shows that another would not
-		// help.
+		// A webhook may apply only to creations: only an update shows that another is futile.
 		f.expectWrites(createChild, updateChild, writeStatus, writeStatus)
 		f.resync("a")
 		f.resync("a")

@@ -240,8 +240,7 @@ func TestAMutationOfTheCreationAloneIsRepaired(t *testing.T) {
 	})
 }
 
-// expectStalled checks the reason of the condition Stalled of the Foo "a"; "" means no
-// condition.
+// expectStalled checks the reason of the Foo's condition Stalled; "" means no condition.
 func (f *fixture) expectStalled(want string) {
 	f.t.Helper()
 	got, stalled := "", meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
