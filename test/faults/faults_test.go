@@ -63,7 +63,7 @@ func one(name string, run func(*trial)) []trialCase { return []trialCase{{name: 
 
 // failsWithoutFault is the reason to skip a row whose workload a controller fails even
 // without a fault.
-const failsWithoutFault = "fails even without a fault"
+const failsWithoutFault = "not run (fails without a fault)"
 
 // besideOthers lets a test run at the same time as the others, unless all rows are run: some
 // of those measure how long others wait.
@@ -295,11 +295,11 @@ func (p page) write(path string) error {
 func (r result) String() string {
 	switch {
 	case r.skipped != "":
-		return "– (" + r.skipped + ")"
+		return r.skipped
 	case r.Tried == 0:
 		return "not run"
 	case r.Failed > 0:
-		return fmt.Sprintf("**fails** %d of %d", r.Failed, r.Tried)
+		return fmt.Sprintf("**fails** %d/%d", r.Failed, r.Tried)
 	}
 	return fmt.Sprint(r.Tried)
 }

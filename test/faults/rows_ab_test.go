@@ -31,8 +31,8 @@ var rowsA = []*scenario{
 			{name: "a create under way", run: func(tr *trial) { tr.stopped(syscall.SIGTERM, false) }},
 			{name: "a second signal", run: func(tr *trial) { tr.stopped(syscall.SIGINT, true) }},
 		},
-		why: "Run returns without waiting for its workers, so the process exits during the request"},
-	{row: "A5", title: "the caches fill slowly, and the controller is killed meanwhile: it writes nothing before they are full",
+		why: "Run does not wait for its workers"},
+	{row: "A5", title: "the controller is killed while its caches fill: it writes nothing before they are full",
 		quick: 2, cases: []trialCase{
 			{name: "the foos are late", run: func(tr *trial) { tr.lateCache("foos") }},
 			{name: "the deployments are late", run: func(tr *trial) { tr.lateCache("deployments") }},
@@ -105,7 +105,7 @@ var rowsB = []*scenario{
 				tr.failf("it created %d Deployments for two Foos", len(creates))
 			}
 		})},
-	{row: "B2", title: "the cached Foo is older than the one already reconciled: its spec does not overwrite the newer one",
+	{row: "B2", title: "the cached Foo is older than the last one reconciled: it does not overwrite the newer spec",
 		quick: 1, cases: one("beside one that is up to date", func(tr *trial) {
 			// Another controller has reconciled the newer Foo.
 			stale := tr.start()
@@ -117,12 +117,12 @@ var rowsB = []*scenario{
 			tr.annotate("a", "seen")
 			tr.pause(quiet)
 			if len(stale.made(isUpdate, succeeded)) > before {
-				tr.failf("a controller that had not seen the Foo's new replicas overwrote them with the old ones")
+				tr.failf("it overwrote the Foo's new replicas with the old ones")
 			}
 			release()
 		}),
-		why: "it sends an Update without a resourceVersion and does not read the Foo again, so the last writer wins, however stale its cache"},
-	{row: "B3", title: "the Deployment of a deleted Foo with the same name is not garbage collected yet",
+		why: "it sends Updates without a resourceVersion, however stale its cache"},
+	{row: "B3", title: "the Deployment of a deleted Foo of the same name still exists",
 		// The API server does not serve this version, so the garbage collector ignores the owner.
 		quick: 1, exempt: true, cases: one("of the same name", func(tr *trial) {
 			tr.foreignOwner("samplecontroller.k8s.io/v1beta1")
@@ -142,7 +142,7 @@ var rowsB = []*scenario{
 				tr.failf("it changed the Deployment of a deleted Foo")
 			}
 		})},
-	{row: "B5", title: "restart against a stale API server: nothing is updated or deleted because of its old data",
+	{row: "B5", title: "restart against a stale API server: its old data causes no update or deletion",
 		quick: 2, why: "as B2", cases: []trialCase{
 			{name: "scaled since", run: func(tr *trial) { tr.staleServer(func() { tr.scaleFoo("a", 3) }) }},
 			{name: "renamed since", needs: "rename", run: func(tr *trial) {
@@ -188,7 +188,7 @@ var rowsB = []*scenario{
 	{row: "B9", title: "each event is sent twice", quick: 2, cases: throughout(func(r *replica) {
 		r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte { return e.Times(2) })
 	})},
-	{row: "B10", title: "a Foo's deploymentName changes, and changes back before the controller sees it",
+	{row: "B10", title: "deploymentName changes and reverts before the controller sees it",
 		quick: 1, cases: []trialCase{{name: "unseen", run: func(tr *trial) {
 			r := tr.startWithFoo("one", 1)
 			release := r.proxy.HoldEvents("foos")

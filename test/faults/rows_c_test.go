@@ -87,7 +87,7 @@ var rowsC = []*scenario{
 			tr.mustNotWrite(4 * quiet)
 			tr.patchFoo("a", released)
 		}),
-		why: "it retries creates that are rejected because the namespace is being deleted"},
+		why: "it retries the rejected creates"},
 	{row: "C12", title: "the CRD is deleted and recreated",
 		quick: 1, breaksPlane: true, cases: one("while running", func(tr *trial) {
 			// With the CRD all Foos are deleted, and their Deployments.
@@ -105,7 +105,7 @@ var rowsC = []*scenario{
 			})
 			tr.createFoo("a", "a", 2)
 		})},
-	{row: "C12", title: "a Foo is created right after the CRD: its Deployment is created about as soon as the API server allows",
+	{row: "C12", title: "a Foo is created right after the CRD: its Deployment follows about as soon as the API server allows",
 		breaksPlane: true, cases: one("fresh installation", func(tr *trial) {
 			// A Foo is created right after its CRD. The admission plugin
 			// OwnerReferencesPermissionEnforcement refuses owners of a kind that it does not know
@@ -162,7 +162,7 @@ var rowsC = []*scenario{
 			tr.scaleFoo("a", 2)
 		}),
 		why: "its Update sends a new object, built from the Foo alone"},
-	{row: "C16", title: "a Foo's deploymentName changes: the old Deployment serves until the new one is ready, and the new one starts with as many replicas",
+	{row: "C16", title: "deploymentName changes: the new Deployment starts with as many replicas, and the old one serves until it is ready",
 		quick: 1, cases: []trialCase{
 			{name: "the number of Pods is left to others", run: func(tr *trial) {
 				r := tr.start()

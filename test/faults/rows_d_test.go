@@ -130,7 +130,7 @@ var rowsD = []*scenario{
 				tr.failf("it made %d writes for four Foos", writes)
 			}
 		}),
-		why: "the informers resume their watches at versions that the store has not reached, and get no events until it has"},
+		why: "its watches resume at versions that the store has not reached, and get no events until it has"},
 	{row: "D8", title: "the API server does not support WatchList", quick: 2, cases: throughout(func(r *replica) {
 		r.proxy.Use(isInitialStream, proxy.Refuse(http.StatusUnprocessableEntity))
 	})},
@@ -181,7 +181,7 @@ var rowsD = []*scenario{
 			tr.settled()
 			tr.scaleFoo("a", 3)
 		}), why: "as C14"},
-	{row: "D15", title: "the first streams of all Foos get a 503, and the Foos are large: they are never all in memory at once",
+	{row: "D15", title: "the first streams of many large Foos get a 503: they are never all in memory at once",
 		exempt: true, cases: one("unavailable", func(tr *trial) {
 			r := tr.startWithFoo("a", 1)
 			r.kill()
@@ -202,7 +202,7 @@ var rowsD = []*scenario{
 			_, err = fmt.Sscan(peak, &kib)
 			tr.must(err)
 			if kib > largestPeak {
-				tr.failf("it used %d MiB of memory for %d Foos of 256 KiB, as if it held all of them at once",
+				tr.failf("it used %d MiB of memory for %d Foos of 256 KiB",
 					kib>>10, largeFoos)
 			}
 		}),

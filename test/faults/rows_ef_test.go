@@ -153,7 +153,7 @@ func (tr *trial) mustNotLead(standby *replica) {
 }
 
 var rowsF = []*scenario{
-	{row: "F1", title: "a Foo with an invalid deploymentName was stored before the CRD had validation rules",
+	{row: "F1", title: "a Foo with an invalid deploymentName is older than the CRD's validation rules",
 		breaksPlane: true, cases: one("beside a valid one", func(tr *trial) {
 			tr.timeout = backoffTimeout
 			tr.start()
@@ -218,7 +218,7 @@ var rowsF = []*scenario{
 			tr.stableAndQuiet()
 			other.stableAndQuiet()
 		}), why: "as D4"},
-	{row: "F6", title: "hundreds of Foos name one Deployment: when it or its owner changes, not all of them are written",
+	{row: "F6", title: "hundreds of Foos name one Deployment: not all are written when it or its owner changes",
 		exempt: true, cases: one("500 Foos", func(tr *trial) {
 			// Many Foos ask for the name of one Deployment. What changes in it concerns its owner
 			// alone, and only one of the others could be the next.

@@ -66,7 +66,7 @@ var rowsG7 = []*scenario{
 		{name: "a refusal first", run: func(tr *trial) { tr.inTurn(http.StatusForbidden, http.StatusInternalServerError) }},
 		{name: "an outage first", run: func(tr *trial) { tr.inTurn(http.StatusInternalServerError, http.StatusForbidden) }},
 	}},
-	{row: "G12", title: "a webhook denies a write with code 409 or 404, or reason Conflict: the Foo reports it within seconds, without constant retries",
+	{row: "G12", title: "a webhook denies a write with code 409 or 404, or reason Conflict: a report within seconds, without constant retries",
 		quick: 2, cases: denials()},
 	{row: "G13", title: "another writer reverts each repair: few repairs, one Warning, and the Foo names the writer",
 		cases: one("the replicas", func(tr *trial) {
@@ -77,7 +77,7 @@ var rowsG7 = []*scenario{
 			tr.mustBeStalled("a", somebody)
 			tr.timeout = 2 * waitTimeout // the next repair has to last a minute
 		}),
-		why: "each event of the Deployment adds the Foo's key to the queue at once"},
+		why: "as G4"},
 	{row: "G13", title: "two controllers with different images share a Foo",
 		exempt: true, cases: one("for a while", func(tr *trial) {
 			// Two controllers with different images have the same Foo. Each takes the other for

@@ -45,7 +45,7 @@ var rowsG = []*scenario{
 			{name: "by a Status", run: func(tr *trial) { tr.throttled(proxy.RetryAfter(retryAfter)) }},
 			{name: "by a header alone", run: func(tr *trial) { tr.throttled(proxy.RetryAfterText(retryAfter)) }},
 		}},
-	{row: "G3", title: "an admission policy changes each written Deployment (D12): the Foo reports the difference, and the controller does not write again",
+	{row: "G3", title: "an admission policy changes each written Deployment (D12): the Foo reports the difference, and no write follows",
 		quick: 3, cases: []trialCase{
 			{name: "the replicas before the Foo is changed", run: func(tr *trial) {
 				tr.cappedByPolicy(func() { tr.scaleFoo("a", 4) })
@@ -63,8 +63,8 @@ var rowsG = []*scenario{
 				tr.mutatedByPolicy(mirror, 0, func() { tr.scaleFoo("a", 4) }, func(int32) string { return mirrored })
 			}},
 		},
-		why: "each Update drops the Deployment controller's revision annotation; that controller restores it, which triggers the Foo's next sync, in an endless loop that only the client's rate limit slows down"},
-	{row: "G4", title: "an update is rejected while the Deployment's status keeps changing: the update is not repeated at each change",
+		why: "each Update drops the revision annotation; the Deployment controller restores it, which triggers the next sync"},
+	{row: "G4", title: "an update is rejected: it is not repeated with each change of the Deployment's status",
 		quick: 1, cases: one("a condition", func(tr *trial) {
 			// A change of the status says nothing about the refusal.
 			r := tr.startWithFoo("a", 1)

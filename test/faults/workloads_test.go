@@ -56,7 +56,7 @@ var workloads = []*workload{
 			tr.createFoo("a", "a", 2)
 		},
 	}, {
-		row: "C1", name: "rename", title: "a Foo's deploymentName changes",
+		row: "C1", name: "rename", title: "deploymentName changes",
 		arrange: func(tr *trial) { tr.createFoo("a", "one", 1) },
 		act:     func(tr *trial) { tr.renameDeployment("a", "two") },
 		why:     "it reads only the Deployment of the current name",
