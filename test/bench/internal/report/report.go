@@ -131,7 +131,7 @@ func targets(r *results.Results) []target {
 		cpu("upstream-unlimited", 0.40, unlimited),
 		cpu("controller-runtime", 0.60, onRuntime),
 		{"peak memory / each other controller, at each number of settled Foos", "<", 1, heaviest(r.Tables[results.Settled], r.Tables[results.Large])},
-		{"peak memory / each other controller, at each number of foreign Deployments", "<", 1, heaviest(r.Tables[results.Foreign])},
+		{"the same, at each number of foreign Deployments", "<", 1, heaviest(r.Tables[results.Foreign])},
 		{"peak memory while Foos converge beside as many foreign Deployments / upstream-unlimited", "<", 1,
 			ratios(peak[ours], peak[unlimited], peakMiB)},
 		{"throughput with the whole control plane / upstream-unlimited", "≥", 1.1, ratios(whole[ours], whole[unlimited], results.Run.PerSecond)},
@@ -217,7 +217,7 @@ func (s spread) String() string {
 	case 1:
 		return number(s.Median)
 	}
-	return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.min), number(s.max))
+	return fmt.Sprintf("%s (%s–%s)", number(s.Median), number(s.min), number(s.max))
 }
 
 // figure is one of the figures of a run.
