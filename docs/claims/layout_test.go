@@ -113,9 +113,6 @@ var codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github
 // clientGoLink matches a link to a file of client-go.
 var clientGoLink = regexp.MustCompile(`https://github\.com/kubernetes/client-go/blob/(v[0-9.]+)/`)
 
-// diffBlock matches a patch that a document shows.
-var diffBlock = regexp.MustCompile("(?s)\n```diff\n(.*?\n)```\n")
-
 // patchedFile matches the name of a file that a patch changes.
 var patchedFile = regexp.MustCompile(`(?m)^--- a/(\S+)$`)
 
@@ -144,11 +141,13 @@ func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 	}
 }
 
-// TestDocumentsShowTheirCode looks for the excerpts in docs/tour.md and docs/finalizer.md, in
-// which "…" stands for what is left out, in the files there. The tour applies each patch.
+// TestDocumentsShowTheirCode looks for the excerpts in some documents, in which "…" stands for
+// what is left out, in the files in the folder of the same name. The tour applies each patch.
 func TestDocumentsShowTheirCode(t *testing.T) {
-	for name, language := range map[string]string{"tour": "diff", "finalizer": "go"} {
+	for name, language := range map[string]string{"tour": "diff", "finalizer": "go", "second-child": "go", "second-kind": "go"} {
 		document, plain := read(t, "docs", name+".md"), strings.NewReplacer("\n+", "\n")
+		code, err := filepath.Glob(filepath.Join(moduleRoot, "docs", name, "*", "*.go"))
+		files := append(glob(t, "docs/"+name+"/*.patch"), must(t, code, err)...)
 		for _, block := range strings.Split(document, "\n```"+language+"\n")[1:] {
 			shown, _, _ := strings.Cut("\n"+block, "```\n")
 			parts := strings.Split(plain.Replace(shown), "…\n")
@@ -156,7 +155,7 @@ func TestDocumentsShowTheirCode(t *testing.T) {
 				text := plain.Replace(read(t, strings.TrimPrefix(file, moduleRoot)))
 				return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 			}
-			if !slices.ContainsFunc(append(glob(t, "docs/"+name+"/*/*.go"), glob(t, "docs/"+name+"/*.patch")...), holds) {
+			if !slices.ContainsFunc(files, holds) {
 				t.Errorf("docs/%s.md shows code that is not in docs/%[1]s:\n%s", name, shown)
 			}
 		}
@@ -171,15 +170,9 @@ func TestDocumentsShowTheirCode(t *testing.T) {
 // TestPatchesApply tells of an outdated patch at once: the tests that build from one take
 // minutes. It leaves out those that are applied, and those of files that a reader creates.
 func TestPatchesApply(t *testing.T) {
-	patches := map[string]string{}
 	for _, file := range glob(t, "docs/*/*.patch") {
 		name := strings.TrimPrefix(file, moduleRoot+"/")
-		patches[name] = read(t, name)
-	}
-	for i, block := range diffBlock.FindAllStringSubmatch(read(t, "docs", "second-child.md"), -1) {
-		patches[fmt.Sprintf("docs/second-child.md, patch %d", i+1)] = block[1]
-	}
-	for name, patch := range patches {
+		patch := read(t, name)
 		t.Run(name, func(t *testing.T) {
 			for _, file := range patchedFile.FindAllStringSubmatch(patch, -1) {
 				if _, err := os.Stat(filepath.Join(moduleRoot, file[1])); err != nil {

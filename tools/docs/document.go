@@ -31,7 +31,6 @@ const (
 	stepRun    stepKind = iota // run text; if it is empty, only do what cluster and interrupt say
 	stepExpect                 // compare text with what a block printed
 	stepFile                   // write text to path
-	stepPatch                  // apply text
 )
 
 // step is one thing that a document says to do.
@@ -49,7 +48,6 @@ const (
 	wordRun    = "run"
 	wordPrints = "prints"
 	wordFile   = "file"
-	wordPatch  = "patch"
 	wordHidden = "hidden"
 )
 
@@ -163,7 +161,7 @@ func (r *reader) fence(line int, language, text string) {
 
 // follows has the languages of the blocks that may follow a directive; file may precede all but
 // commands.
-var follows = map[string][]string{wordRun: {"sh", "console"}, wordPrints: {"text", ""}, wordPatch: {"diff"}, wordFile: nil}
+var follows = map[string][]string{wordRun: {"sh", "console"}, wordPrints: {"text", ""}, wordFile: nil}
 
 // newStep returns the step of a block in a language after a comment, which may be empty.
 func newStep(c comment, language string) (step, error) {
@@ -171,7 +169,7 @@ func newStep(c comment, language string) (step, error) {
 	languages, isDirective := follows[c.word]
 	switch {
 	case !isDirective && c != comment{}:
-		return s, fmt.Errorf("a comment before a block must start with run, prints, file or patch, not with %q", c.word)
+		return s, fmt.Errorf("a comment before a block must start with run, prints or file, not with %q", c.word)
 	case !isDirective && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
 		return s, fmt.Errorf("a block of %q: say sh if it is commands, console if it has their output, text if it is neither", language)
 	case languages != nil && !slices.Contains(languages, language), c.word == wordFile && slices.Contains(follows[wordRun], language):
@@ -183,8 +181,6 @@ func newStep(c comment, language string) (step, error) {
 	case wordPrints:
 		s.kind = stepExpect
 		s.options, err = parseOptions(wordPrints, c.rest)
-	case wordPatch:
-		s.kind = stepPatch
 	case wordFile:
 		s.kind = stepFile
 		if s.path = strings.TrimSpace(c.rest); s.path == "" {

@@ -65,8 +65,8 @@ func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 		return s.skip, nil
 	case s.kind == stepExpect:
 		return r.expect(ctx, s)
-	case s.kind == stepFile, s.kind == stepPatch:
-		return "", r.runWith(ctx, s)
+	case s.kind == stepFile:
+		return "", r.writeFile(ctx, s)
 	}
 	if s.interrupt != "" {
 		if err := r.interrupt(s.interrupt); err != nil {
@@ -189,17 +189,13 @@ func (r *runner) clean(printed string) string {
 	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(printed)
 }
 
-// runWith writes a block to a file, or applies it to the repository that the terminal's
-// shell is in. That shell expands the file's name.
-func (r *runner) runWith(ctx context.Context, s step) error {
+// writeFile writes a block to a file. The terminal's shell expands the file's name.
+func (r *runner) writeFile(ctx context.Context, s step) error {
 	content := r.sandbox.in("run", fmt.Sprintf("line-%d", s.line))
 	if err := os.WriteFile(content, []byte(s.text), 0o600); err != nil {
 		return err
 	}
-	s.text = fmt.Sprintf("git -C \"$(git rev-parse --show-toplevel)\" apply -- %s\n", content)
-	if s.kind == stepFile {
-		s.text = fmt.Sprintf("mkdir -p -- \"$(dirname -- %s)\"\ncp -- %s %[1]s\n", s.path, content)
-	}
+	s.text = fmt.Sprintf("mkdir -p -- \"$(dirname -- %s)\"\ncp -- %s %[1]s\n", s.path, content)
 	return r.run(ctx, &block{step: s})
 }
 

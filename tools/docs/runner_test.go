@@ -79,7 +79,6 @@ func TestDocumentsThatPass(t *testing.T) {
 			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt=b -->\n'''console\n$ echo *\nb\n'''\n<!-- run: interrupt -->\n'''console\n$ echo *\na b\n'''\n",
 		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
-		"a patch":                            "'''sh\ngit init -q && echo old >a\nmkdir b\ncd b\n'''\n<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n'''console\n$ cat ../a\nnew\n'''\n",
 		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
 		"home has another name in documents": "'''sh\necho $HOME/x\n'''\n<!-- prints -->\n'''text\n~/x\n'''\n",
 	} {
@@ -125,7 +124,6 @@ func TestDocumentsThatFail(t *testing.T) {
 		},
 		"nothing to interrupt":      {"<!-- run: interrupt=a -->\n", `nothing to interrupt: no block "a" is in the background`},
 		"an output without a block": {"<!-- prints -->\n'''text\na\n'''\n", `no block "" has been run before this`},
-		"a patch that does not fit": {"<!-- patch -->\n'''diff\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n'''\n", "a: No such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
