@@ -60,7 +60,7 @@ func Kinds(image string) []*OwnerKind {
 
 // Foos declares the kind Foo and the kinds that Foos own. Their Pods run image.
 func Foos(image string) *OwnerKind {
-	foos := &OwnerKind{
+	kind := &OwnerKind{
 		Kind:     "Foo",
 		Resource: samplev1alpha1.SchemeGroupVersion.WithResource("foos"),
 		Trim: func(found Owner) Owner {
@@ -68,8 +68,8 @@ func Foos(image string) *OwnerKind {
 			return &samplev1alpha1.Foo{Spec: foo.Spec, Status: foo.Status}
 		},
 	}
-	foos.Children = []*ChildKind{
-		Deployment(image).Of(foos),
+	kind.Children = []*ChildKind{
+		Deployment(image).Of(kind),
 	}
-	return foos
+	return kind
 }

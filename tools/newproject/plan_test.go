@@ -161,11 +161,13 @@ var (
 	makeCheck = regexp.MustCompile(`(?m)\$\(check\) ([a-z0-9-]+)$`)
 	makeTold  = regexp.MustCompile("`make ([a-z][a-z0-9-]+)")
 	inTree    = regexp.MustCompile(`(?:^|[\s"(=])((?:hack|tools|test|docs|devcluster|artifacts|internal|pkg)/[A-Za-z0-9_./-]*[A-Za-z0-9])`)
+	patched   = regexp.MustCompile(`(?m)^[ -]([^-].+)$`)
 	testTold  = regexp.MustCompile("(?m)^\\| .*`((?:Test|Fuzz|check)[A-Z]\\w*)`")
 )
 
 // TestWhatIsNamedExists checks the targets of the Makefile, their prerequisites and checks, the
-// paths of files in code, scripts and documents, and the tests in tables.
+// paths of files in code, scripts and documents, the lines that patches change, and the tests in
+// tables.
 func TestWhatIsNamedExists(t *testing.T) { inBoth(t, checkNamed) }
 
 func checkNamed(t *testing.T, all map[string]string) {
@@ -210,11 +212,15 @@ func checkNamed(t *testing.T, all map[string]string) {
 			t.Errorf("%s names the test %s, which does not exist", file, match[1])
 		}
 	})
+	each(func(file string) bool { return path.Ext(file) == ".patch" }, patched, func(file string, match []string) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(all)), func(text string) bool { return strings.Contains(text, "\n"+match[1]+"\n") }) {
+			t.Errorf("%s does not apply: no file has the line %q", file, match[1])
+		}
+	})
 	// Tests name invented files.
 	each(func(file string) bool { return !strings.HasSuffix(file, "_test.go") }, inTree, func(file string, match []string) {
 		nearby := path.Join(path.Dir(file), match[1])
-		isMade := strings.Contains(all[file], "<!-- file: "+match[1]+" -->\n") // by a document
-		if !isMade && !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
+		if !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
 			t.Errorf("%s names %s, which does not exist", file, match[1])
 		}
 	})
