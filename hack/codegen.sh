@@ -10,13 +10,13 @@
 # - Versions of one kind must have the same schema, because there is no conversion.
 # - A missing marker is an error. kube_codegen.sh generates code only for the markers that
 #   it finds, and succeeds if it finds none.
-# - It also generates the CustomResourceDefinitions, their list for kustomize, and the
-#   schema that fake.NewClientset needs to answer an Apply.
+# - It also generates the CustomResourceDefinitions, their list for kustomize, a reference
+#   of each API version, and the schema that fake.NewClientset needs to answer an Apply.
 #
 # Limitations of kube_codegen.sh:
 #
-# - The generators' own dependencies are those of code-generator's go.mod. Only
-#   controller-gen's are in hack/codegen/go.mod.
+# - The generators' own dependencies are those of code-generator's go.mod. Only those of
+#   controller-gen and crd-ref-docs are in hack/codegen/go.mod.
 # - Every run links all generators again, which takes a few seconds, also those for
 #   markers that the types do not have (conversions, defaults, validations).
 # - It ignores the status of the commands that search for markers and clean up (process
@@ -36,8 +36,8 @@ codegen::outputs() {
       [[ -d "${place}" ]] && places+=("${place}")
     done
     find "${places[@]:-.}" ! -type d \( -path 'pkg/generated/*' -o \
-      -path 'pkg/apis/*/zz_generated.*.go' -o -path 'artifacts/crd/*_*.yaml' -o \
-      -path artifacts/crd/Kustomization \) | LC_ALL=C sort
+      -path 'pkg/apis/*/zz_generated.*.go' -o -path 'pkg/apis/*/*/README.md' -o \
+      -path 'artifacts/crd/*_*.yaml' -o -path artifacts/crd/Kustomization \) | LC_ALL=C sort
   )
 }
 
@@ -109,8 +109,8 @@ codegen::copy_sources() {
   cp "${root}/go.mod" "${root}/go.sum" "${copy}/"
   cp -R "${root}/pkg/apis" "${copy}/pkg/"
   cp -R "${root}/hack/models-schema" "${root}/hack/boilerplate.go.txt" "${copy}/hack/"
-  cp "${root}/hack/codegen/go.mod" "${root}/hack/codegen/go.sum" "${copy}/hack/codegen/"
-  find "${copy}/pkg/apis" -name 'zz_generated.*.go' -delete
+  cp -R "${root}/hack/codegen/"{go.mod,go.sum,reference.tpl} "${copy}/hack/codegen/"
+  find "${copy}/pkg/apis" \( -name 'zz_generated.*.go' -o -path '*/v[0-9]*/README.md' \) -delete
 }
 
 # codegen::check_markers DIR fails unless the API in DIR has all markers. Generators skip
@@ -146,7 +146,7 @@ codegen::kinds() {
 # because a generator that finds nothing to do succeeds.
 codegen::check_made() {
   local api=${1#pkg/apis/} kinds kind file
-  for file in "$1"/zz_generated.{deepcopy,register,model_name}.go \
+  for file in "$1"/{README.md,zz_generated.{deepcopy,register,model_name}.go} \
     pkg/generated/{applyconfiguration,clientset/versioned/typed,informers/externalversions,listers}/"${api}"; do
     [[ -s "${file}" ]] || codegen::fail "no generator made ${file}: are the markers in $1 right?"
   done
@@ -215,6 +215,19 @@ EOF
   } >artifacts/crd/Kustomization
 }
 
+# codegen::write_references DIR... writes the README.md of the API in each DIR. Its links
+# lead to the documentation of the Kubernetes release in go.mod.
+codegen::write_references() {
+  local dir release
+  release=$(go list -m -f '{{.Version}}' k8s.io/api | sed -E 's/^v0\.([0-9]+)\..*/1.\1/')
+  echo "render: {kubernetesVersion: '${release}'}" >.codegen/reference.yaml
+  for dir in "$@"; do
+    go tool -modfile=hack/codegen/go.mod crd-ref-docs --renderer=markdown --templates-dir=hack/codegen \
+      --config=.codegen/reference.yaml --source-path="./${dir}" --output-path="${dir}/README.md" --log-level=WARN ||
+      codegen::fail "crd-ref-docs ended with status $?"
+  done
+}
+
 # codegen::load_kube_codegen COPY sources kube_codegen.sh. From then on, the go command
 # installs into COPY.
 codegen::load_kube_codegen() {
@@ -257,6 +270,7 @@ codegen::generate() {
     codegen::check_versions
   fi
   codegen::write_kustomization
+  codegen::write_references "${dirs[@]}"
 
   kube::codegen::gen_helpers "${options[@]}" "${lint[@]}" pkg/apis
   kube::codegen::gen_register "${options[@]}" "${lint[@]}" pkg/apis

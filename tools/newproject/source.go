@@ -43,7 +43,7 @@ var extras = []string{
 }
 
 // made are the files that hack/update-codegen.sh generates.
-var made = []string{"pkg/generated", "pkg/apis/*/*/zz_generated.*", "artifacts/crd/*_*.yaml"}
+var made = []string{"pkg/generated", "pkg/apis/*/*/zz_generated.*", "pkg/apis/*/*/README.md", "artifacts/crd/*_*.yaml"}
 
 // matches reports whether a file, or a folder that contains it, matches one of the
 // patterns.

@@ -6,8 +6,8 @@
 // +k8s:openapi-model-package=com.example.sample-controller.pkg.apis.samplecontroller.v1alpha1
 
 // Package v1alpha1 defines the kind Foo of the API group samplecontroller.k8s.io, version
-// v1alpha1. hack/update-codegen.sh generates from types.go: the files zz_generated.*
-// here, everything under pkg/generated, and the CustomResourceDefinition in
+// v1alpha1. hack/update-codegen.sh generates from types.go: the files zz_generated.* and
+// README.md here, everything under pkg/generated, and the CustomResourceDefinition in
 // artifacts/crd.
 //
 // The CustomResourceDefinition requires Kubernetes 1.34 or newer, the oldest release that
