@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package claims
+
+import (
+	"math"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"example.com/sample-controller/test/mutants"
+)
+
+// TestNumbersAgree compares numbers in documents with their source. Rounded ones may differ from
+// it by a tenth.
+func TestNumbersAgree(t *testing.T) {
+	const readme, faults, bench, manual, steps = "README.md", "docs/faults.md", "docs/benchmarks.md", "docs/operations.md", "docs/from-upstream.md"
+	rows := count(t, "\n\\| ([A-G][0-9]+|rest) \\|", faults)
+	baselines := count(t, "\n\\| (\\S+ \\| no fault: |rest \\|)", faults)
+	result := numbers(t, faults, `fails 0 of (\d+) rows. Upstream's fails (\d+) of the (\d+) that`)
+	missed, met := count(t, `\| \*\*missed\*\* \|`, bench), count(t, `\| met \|`, bench)
+	loop := count(t, "\n", "controller.go", "writes.go", "internal/plan/world.go", "internal/plan/decision.go")
+	const cells = `(?:[^|]*\|){3} ` // three of a table
+	for _, claim := range []struct {
+		document, text string
+		tolerance      float64
+		want           []float64
+	}{
+		{readme, `passes all (\d+) such tests.* upstream fails (\d+) of the (\d+) that`, 0, result},
+		{readme, `(\d+) tests: (\d+) faults, (\d+) baselines; none`, 0, []float64{rows, rows - baselines, baselines}},
+		{readme, `\| (\d+) of the (\d+) that apply fail`, 0, result[1:]},
+		{readme, `(\d+) of (\d+) targets missed`, 0, []float64{missed, missed + met}},
+		{readme, `([\d,]+) without its client's limit`, 0.1, numbers(t, bench, `upstream-unlimited \| (\d+) \| \d+ \| [\d.]+ \| \d+ \|`)},
+		{readme, `its writes \| (\d+) `, 0.1, []float64{loop}},
+		{steps, `about (\d+) lines in four files`, 0.1, []float64{loop}},
+		{manual, `CPU: ([\d.]+) ms for each new Foo; ([\d.]+) ms with`, 0, numbers(t, bench, `ours \| 2000 \|`+cells+`([\d.]+) .*? ours \| 300 \|`+cells+`([\d.]+) `)},
+		{manual, `Memory: (\d+) MiB, plus about (\d+) KiB .*? and (\d+) KiB`, 0.1, numbers(t, bench, `\| settled Foos \| ours .*? \| 0 \| ([\d.]+) \|.*? 10000 \| \d+ \(([\d.]+)\).*? foreign .*? 10000 \| [\d.]+ \(([\d.]+)\)`)},
+		{manual, `(\d+) MiB when 10,000 Foos`, 0, numbers(t, bench, `ours \| 10000 \|`+cells+`[^|]*\| (\d+)`)},
+		{"docs/verification.md", `which of (\d+) mistakes`, 0, []float64{float64(len(mutants.All()))}},
+	} {
+		isNear := func(a, b float64) bool { return math.Abs(a-b) <= claim.tolerance*b }
+		if got := numbers(t, claim.document, claim.text); len(got) == 0 || !slices.EqualFunc(got, claim.want, isNear) {
+			t.Errorf("%s says %v in %q: want %v", claim.document, got, claim.text, claim.want)
+		}
+	}
+}
+
+// numbers returns the numbers in the groups of an expression in a document, whose lines it joins.
+func numbers(t *testing.T, document, expression string) (found []float64) {
+	t.Helper()
+	match := regexp.MustCompile(expression).FindStringSubmatch(strings.Join(strings.Fields(read(t, document)), " "))
+	for i := 1; i < len(match); i++ {
+		number, err := strconv.ParseFloat(strings.ReplaceAll(match[i], ",", ""), 64)
+		found = append(found, must(t, number, err))
+	}
+	return found
+}
+
+// count returns how often an expression matches in files.
+func count(t *testing.T, expression string, files ...string) (n float64) {
+	t.Helper()
+	for _, file := range files {
+		n += float64(len(regexp.MustCompile(expression).FindAllString(read(t, file), -1)))
+	}
+	return n
+}
+
+// TestReadmeSaysWhetherThereAreWebhooks compares the README's table with the manifests.
+func TestReadmeSaysWhetherThereAreWebhooks(t *testing.T) {
+	search := exec.CommandContext(t.Context(), "git", "-C", moduleRoot, "grep", "-lE", `kind: \w+WebhookConfiguration|^ +conversion:`, "--", "artifacts")
+	found, _ := search.Output() // an error if there is none
+	if lacks := count(t, `\| webhooks, conversion between versions \| no \|`, "README.md") == 1; lacks != (len(found) == 0) {
+		t.Errorf("README.md says that there are no webhooks: %v, and artifacts has them in %q", lacks, found)
+	}
+}
