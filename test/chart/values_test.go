@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"example.com/sample-controller/test/footest"
 )
 
@@ -217,6 +219,34 @@ func TestTheOldestKubernetesIsThatOfTheManual(t *testing.T) {
 	footest.Must(t, err)
 	if want := ">=" + string(said[1]) + ".0-0"; !strings.Contains(string(chart), want) {
 		t.Errorf("docs/operations.md says %s, and the chart does not need that:\n%s", want, chart)
+	}
+}
+
+// TestChartDescribesItsDefinitions compares what Chart.yaml tells Artifact Hub with the
+// CustomResourceDefinitions: each is listed, with its stored version and an example.
+func TestChartDescribesItsDefinitions(t *testing.T) {
+	text, err := os.ReadFile(folder + "/Chart.yaml")
+	footest.Must(t, err)
+	var chart struct{ Annotations map[string]string }
+	footest.Must(t, yaml.Unmarshal(text, &chart))
+	crds, examples := chart.Annotations["artifacthub.io/crds"], chart.Annotations["artifacthub.io/crdsExamples"]
+	for _, object := range template(t, program, program, "") {
+		versions, _ := at(object, "spec", "versions").([]any) // of a CustomResourceDefinition
+		for _, version := range versions {
+			if at(version, "storage") != true {
+				continue
+			}
+			kind, name := at(object, "spec", "names", "kind"), at(version, "name")
+			crd := fmt.Sprintf("- kind: %s\n  version: %s\n  name: %s\n", kind, name, at(object, "metadata", "name"))
+			example := fmt.Sprintf("- apiVersion: %s/%s\n  kind: %s\n", at(object, "spec", "group"), name, kind)
+			if !strings.Contains(crds, crd) || !strings.Contains(examples, example) {
+				t.Errorf("Chart.yaml lacks one of these, run make chart:\n%s%s", crd, example)
+			}
+			crds = strings.Replace(crds, crd, "", 1)
+		}
+	}
+	if strings.Contains(crds, "kind:") {
+		t.Errorf("Chart.yaml has other definitions, run make chart:\n%s", crds)
 	}
 }
 
