@@ -96,7 +96,7 @@ func TestUpdateFailsLoudly(t *testing.T) {
 		"no group":              {api + "doc.go", group, "", "no file has the marker // +groupName="},
 		"no deepcopy functions": {api + "doc.go", deepcopy, "", "no file has the marker // +k8s:deepcopy-gen=package"},
 		"no OpenAPI definition": {api + "doc.go", openAPI, "", "no file has the marker // +k8s:openapi-gen=true"},
-		"misspelt marker":       {api + "doc.go", deepcopy, deepcopy + "// +k8s:defaulting-gen=TypeMeta\n", "unrecognized +k8s: tag(s): +k8s:defaulting-gen"},
+		"misspelled marker":     {api + "doc.go", deepcopy, deepcopy + "// +k8s:defaulting-gen=TypeMeta\n", "unrecognized +k8s: tag(s): +k8s:defaulting-gen"},
 		"no CRD":                {api + "doc.go", group, "// +kubebuilder:skip\n" + group, "no CustomResourceDefinition was made for kind Foo"},
 		"schema program fails":  {"hack/models-schema/main.go", "func main() {\n", "func main() {\n\tos.Exit(3)\n", "hack/models-schema ended with status"},
 		"no API":                {"", "", "", "no API found: expected folders pkg/apis/GROUP/VERSION"},

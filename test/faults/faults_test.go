@@ -31,7 +31,7 @@ type scenario struct {
 	quick int
 	cases []trialCase
 	// exempt is true if the controllers have the account to which the admission policy does not
-	// apply. Where the policy would be a second line of defence, these rows test the first.
+	// apply. Where the policy would be a second line of defense, these rows test the first.
 	exempt bool
 	// isWorkload is true for a workload without a fault.
 	isWorkload bool

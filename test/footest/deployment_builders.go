@@ -67,7 +67,7 @@ func WithAvailable(available int32) ChildOption {
 func WithSidecar(child Object) {
 	deployment := as[*appsv1.Deployment](child)
 	deployment.Annotations = map[string]string{"team": "a"}
-	deployment.Labels = map[string]string{"cost-centre": "7"}
+	deployment.Labels = map[string]string{"cost-center": "7"}
 	deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-03-01T11:00:00Z"}
 	deployment.Spec.Template.Spec.Containers = append([]corev1.Container{{Name: "proxy", Image: "envoy:1"}}, deployment.Spec.Template.Spec.Containers...)
 	deployment.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}

@@ -149,7 +149,7 @@ func (r *reader) fence(line int, language, text string) {
 	s.line, s.first, s.text = line, line+1, text
 	switch {
 	case language == "console":
-		steps, err := s.dialogue()
+		steps, err := s.dialog()
 		if err != nil {
 			r.fail(line, err)
 		}
@@ -190,9 +190,9 @@ func newStep(c comment, language string) (step, error) {
 	return s, err
 }
 
-// dialogue splits a console block into steps: lines after $ are commands, and the lines
+// dialog splits a console block into steps: lines after $ are commands, and the lines
 // below them their output. Only the last command may fail.
-func (s *step) dialogue() ([]step, error) {
+func (s *step) dialog() ([]step, error) {
 	var steps []step
 	command := -1 // the index of the last
 	for i, line := range strings.Split(strings.TrimSuffix(s.text, "\n"), "\n") {
