@@ -24,7 +24,7 @@ import (
 // leftOut are the folders and files that no new project gets, as path.Match patterns: what
 // concerns only this project, compares it with others, teaches or shows it.
 var leftOut = []string{
-	"tools/newproject", "tools/docs", "docs/claims", "docs/second-kind*", "docs/upgrade.md",
+	"tools/newproject", "tools/docs", "docs/claims", "docs/second-kind*", "docs/upgrade.md", "docs/from-upstream.md",
 	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
 	"test/bench", "docs/benchmarks*", "docs/kubernetes-versions.md", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
