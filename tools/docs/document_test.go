@@ -114,7 +114,7 @@ func TestMistakesInDocuments(t *testing.T) {
 		"a file without a name":          {"<!-- file -->\n'''yaml\na\n'''\n", "say which file"},
 		"commands for a file":            {"<!-- file: a -->\n'''sh\na\n'''\n", `a block of "sh" must not follow the comment <!-- file -->`},
 		"two things for one block":       {"<!-- prints -->\n<!-- file: a -->\n'''text\na\n'''\n", "line 1: no block follows the comment <!-- prints -->"},
-		"a misspelled comment":             {"<!-- print -->\n'''text\na\n'''\n", `must start with run, prints or file, not with "print"`},
+		"a misspelled comment":           {"<!-- print -->\n'''text\na\n'''\n", `must start with run, prints or file, not with "print"`},
 		"prints before no block":         {"<!-- prints -->\n\nText.\n", "line 1: no block follows the comment <!-- prints -->"},
 		"prints at the end":              {"<!-- prints -->\n", "no block follows the comment"},
 		"a console that has no command":  {"'''console\na\n'''\n", "must start with a command"},
