@@ -4,6 +4,7 @@ package explain
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -186,18 +187,19 @@ type Field struct {
 	Age       string `json:"age,omitempty"`
 }
 
+// owners returns the writers of the owned fields, which are what SetOwned adds to a new child.
 func (s *Subject) owners() ([]Owned, error) {
 	var owners []Owned
 	for _, row := range s.Kind.Children {
 		for _, child := range s.ControlledBy(row, s.Owner) {
-			asked, err := report.FieldsOf(row.Desired(s.Owner, plan.Seen{}))
-			if err != nil {
+			created, desired, owned := row.New(s.Owner), row.New(s.Owner), map[string]any{}
+			row.SetOwned(desired, s.Owner, plan.Seen{})
+			_, patch, err := row.Patch(created, desired)
+			if err := errors.Join(err, json.Unmarshal(patch, &owned)); err != nil {
 				return nil, err
 			}
-			for _, field := range []string{"apiVersion", "kind", "metadata"} {
-				delete(asked, field)
-			}
-			if fields := s.writers(asked, child.GetManagedFields()); len(fields) > 0 {
+			delete(owned, "metadata")
+			if fields := s.writers(owned, child.GetManagedFields()); len(fields) > 0 {
 				owners = append(owners, Owned{row.Kind, child.GetName(), fields})
 			}
 		}
