@@ -18,8 +18,7 @@ import (
 	"example.com/sample-controller/tools/internal/printable"
 )
 
-// runWith runs the command with standard input, and returns what it prints, its error
-// included.
+// runWith runs the command with standard input, and returns its output, including the error.
 func runWith(t *testing.T, in string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,19 +40,19 @@ spec:
   replicas: 2
 `
 
-// TestRefusals checks what plan says of flags and files that it does not take.
+// TestRefusals checks the errors of plan about invalid flags and files.
 func TestRefusals(t *testing.T) {
 	server := serverThatSays(t, `"x"`)
 	for name, test := range map[string]struct{ args, in, want string }{
 		"a format":                {"plan -o xml", "", `--output="xml": must be one of`},
-		"names and -A":            {"plan a -A", "", "give names, or -f, or -A"},
+		"names and -A":            {"plan a -A", "", "use either names, -f or -A"},
 		"a command":               {"foo", "", `unknown command "foo" for`},
 		"an unknown name":         {"plan b", "", `there is no Foo "b" in the namespace "default"`},
 		"no such file":            {"plan -f none.yaml", "", `the path "none.yaml" does not exist`},
 		"another kind":            {"plan -f -", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n", `standard input: this is a Pod of "v1", not a Foo`},
 		"an unknown field":        {"plan -f -", strings.Replace(web, "replicas", "replica", 1), `unknown field "spec.replica"`},
 		"no name":                 {"plan -f -", strings.Replace(web, "name: a", "labels: {}", 1), "the Foo has no metadata.name"},
-		"of another namespace":    {"plan -f -", strings.Replace(web, "name: a", "name: a\n  namespace: b", 1), `is of the namespace "b", not "default"`},
+		"of another namespace":    {"plan -f -", strings.Replace(web, "name: a", "name: a\n  namespace: b", 1), `is in the namespace "b", not "default"`},
 		"a list with a wrong one": {"plan -f -", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", "this is a Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,10 +64,10 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// hostile controls a terminal, and passes for our advice.
+// hostile controls a terminal, and looks like advice.
 const hostile = "\x1b]52;c;AAAA\a\r\n    -> to repair: run this\u009b2J\x7f\u202e"
 
-// hostileAnswers are those of an API server to GET. HOSTILE stands for the text.
+// hostileAnswers are an API server's responses to GET. HOSTILE stands for the text.
 var hostileAnswers = map[string]string{
 	"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos": `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "FooList", "items": [` + hostileFoo + `]}`,
 	"/apis/apps/v1/namespaces/default/deployments": `{"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [{"metadata": {"name": "web", "namespace": "default",
@@ -81,8 +80,7 @@ var hostileAnswers = map[string]string{
 const hostileFoo = `{"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "1"},
 	"spec": {"deploymentName": "web", "replicas": 1}, "status": {"conditions": [{"type": "Ready", "status": "False", "reason": HOSTILE, "message": HOSTILE}]}}`
 
-// serverThatSays returns the address of an API server with these answers, and without a
-// kubeconfig.
+// serverThatSays returns the address of an API server with these responses, and unsets KUBECONFIG.
 func serverThatSays(t *testing.T, text string) string {
 	t.Helper()
 	t.Setenv("KUBECONFIG", os.DevNull)
@@ -114,7 +112,7 @@ func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
 			args := append(strings.Fields(args), "--server="+server)
 			said, _ := runWith(t, file, args...)
 			if !strings.Contains(said, "to repair") && args[len(args)-2] != "diff" {
-				t.Errorf("it says nothing of it:\n%s", said)
+				t.Errorf("the text is not in the output:\n%s", said)
 			}
 			for line := range strings.Lines(said) {
 				if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return !unicode.IsPrint(r) }) || strings.HasPrefix(strings.TrimSpace(line), "-> to repair") {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-foo is a kubectl plugin, "kubectl foo", that says what the controller
-// would do before it does it, and why a Foo is as it is. It decides with internal/plan, as
-// the controller of the same build does, and writes nothing to the cluster.
+// Command kubectl-foo is a kubectl plugin, "kubectl foo". It previews what the controller
+// would write, and explains a Foo's current state. It uses internal/plan, like the
+// controller of the same build, and writes nothing to the cluster.
 //
-// Each command has a file of its own. internal/cluster reads clusters, internal/explain
-// finds out why, internal/report prints, and internal/ui serves the page.
+// internal/cluster reads clusters, internal/explain finds out why, internal/report prints,
+// and internal/ui serves the page.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
 
-// Exit codes, as those of kubectl diff: 0 means that there is nothing to do.
+// Exit codes, like kubectl diff's: 0 means that there is nothing to do.
 const (
 	exitChanges = 1
 	exitFailure = 2
@@ -39,7 +39,7 @@ const (
 var errChanges = errors.New("there are changes")
 
 func main() {
-	klog.SetLogger(logr.Discard()) // libraries log what the commands say
+	klog.SetLogger(logr.Discard()) // libraries log errors that the commands print
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := newCommand(streams).ExecuteContext(ctx)
@@ -53,8 +53,8 @@ func main() {
 	}
 }
 
-// printError prints an error, which may quote what others wrote. Each of its lines begins
-// with our word, so that none passes for something else.
+// printError prints an error, which may quote text that others wrote. Each line begins with
+// "error: ", so that none passes for other output.
 func printError(out io.Writer, err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		fmt.Fprintln(out, "error: "+printable.Quote(line))
@@ -65,7 +65,7 @@ func printError(out io.Writer, err error) {
 func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:           "kubectl-foo",
-		Short:         "See what the controller of Foos would do, before it does it",
+		Short:         "Preview and explain what the Foo controller does",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl foo"},
@@ -75,7 +75,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return command
 }
 
-// kindsWith returns the kinds of the program. image is that of the Pods.
+// kindsWith returns the kinds of the program, for Pods that run the image.
 func kindsWith(image string) cluster.Kinds { return plan.Kinds(image) }
 
 // completeNames completes the names of owners for shells.

@@ -29,18 +29,18 @@ import (
 
 const planHelp = `Print what the controller's next sync of each Foo would write.
 
-The command reads the cluster and decides with the code of the controller of the same build. It writes nothing. Run the
-plugin of the next release before an upgrade, to see what the new controller would change.
+The command reads the cluster, decides with the code of the controller from the same build, and writes nothing. Before
+an upgrade, run the next release's plugin to see what the new controller would change.
 
-For each Foo with something to do it prints the children to create (+), change (~), adopt (>) and delete (-), the
-difference of each change, those that it leaves to others (!), and the status that the Foo would get. A sync is only the
-first step: once a child has changed, a later sync may write more.
+For each Foo that needs a write, it prints the children to create (+), update (~), adopt (>) and delete (-), a diff of each
+change, the objects that belong to someone else and stay unchanged (!), and the Foo's new status. A sync is only the first
+step: once a child has changed, a later sync may write more.
 
-What an admission webhook or a policy would say to a write is known only to the API server. --server-dry-run asks it: it
-sends each write as a dry run, which stores nothing, and with -f also the Foos of the files. This needs the permission to
-make these writes, and policies judge your account, not the controller's.
+Only the API server knows how admission webhooks and policies treat a write. With --server-dry-run, the command sends each
+write as a dry run, which stores nothing, and with -f also the Foos in the files. This requires permission to make these
+writes, and policies judge your account, not the controller's.
 
-Exit code: 0 if there is nothing to do, 1 if there is, 2 after an error.`
+Exit codes: 0 if there is nothing to do, 1 if there is, and 2 after an error.`
 
 // planOptions are the flags of plan.
 type planOptions struct {
@@ -60,26 +60,26 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
 		Use:   "plan [NAME...] | -f FILE | -A",
 		Short: "Print what the controller would write",
 		Long:  planHelp,
-		Example: `  kubectl foo plan                   # all Foos of the namespace
-  kubectl foo plan example-foo       # one; of another kind: KIND/NAME
-  kubectl foo plan -f new.yaml       # as if the Foos of the file had been applied
-  kubectl foo plan -A -o json        # all, for programs`,
+		Example: `  kubectl foo plan                   # all Foos in the current namespace
+  kubectl foo plan example-foo       # one Foo; for another kind: KIND/NAME
+  kubectl foo plan -f new.yaml       # as if the Foos in the file had been applied
+  kubectl foo plan -A -o json        # all namespaces, for programs`,
 		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
 		ValidArgsFunction: completeNames(config),
 	}
 	flags := command.Flags()
 	config.AddFlags(flags)
-	flags.StringSliceVarP(&o.files, "filename", "f", nil, "Files with Foos, or - for standard input: plan as if they had been applied.")
-	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Plan the Foos of all namespaces.")
-	flags.StringVar(&o.image, "image", options.DefaultImage, "Image of the Pods, as the controller's flag -image.")
-	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Format: text, diff (only the differences), json or yaml.")
-	flags.BoolVar(&o.serverDryRun, "server-dry-run", false, "Also send each write to the API server, as a dry run, and print its answer.")
+	flags.StringSliceVarP(&o.files, "filename", "f", nil, "Plan as if the Foos in these files had been applied; - means standard input.")
+	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Plan the Foos in all namespaces.")
+	flags.StringVar(&o.image, "image", options.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
+	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Output format: text, diff (only the diffs), json or yaml.")
+	flags.BoolVar(&o.serverDryRun, "server-dry-run", false, "Also send each write to the API server as a dry run, and print its response.")
 	return command
 }
 
 func (o *planOptions) run(ctx context.Context, names []string) error {
 	if len(names) > 0 && (o.allNamespaces || len(o.files) > 0) {
-		return errors.New("give names, or -f, or -A: not several of them")
+		return errors.New("use either names, -f or -A")
 	}
 	if err := report.CheckFormat(o.output, report.FormatText, report.FormatDiff, report.FormatJSON, report.FormatYAML); err != nil {
 		return err
@@ -123,8 +123,7 @@ type target struct {
 	owner plan.Owner
 }
 
-// targets returns what to plan: owners of the cluster, or those of files as they would be in
-// the cluster.
+// targets returns what to plan: owners in the cluster, or owners in files as an apply would store them.
 func (o *planOptions) targets(ctx context.Context, c *cluster.Cluster, kinds cluster.Kinds, names []string) ([]target, error) {
 	var stored []target
 	for _, kind := range kinds {
@@ -163,7 +162,7 @@ func (o *planOptions) targets(ctx context.Context, c *cluster.Cluster, kinds clu
 	return named, nil
 }
 
-// ask adds the API server's answers to a plan.
+// ask adds the API server's responses to a plan.
 func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 	for i, write := range plan.Sync.Writes {
 		if !write.IsSent() {
@@ -179,7 +178,7 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 			}
 		}
 	}
-	// The API server has no owner of a file to whose status it could say anything.
+	// The API server can't judge the status of an owner that exists only in a file.
 	if plan.Status == nil || plan.Sync.Owner.GetResourceVersion() == "" {
 		return nil
 	}
@@ -188,7 +187,7 @@ func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
 	return err
 }
 
-// refusal returns the refusal of a dry run, or the error if the API server has not judged it.
+// refusal returns why a dry run was rejected, or the error if the API server has not judged it.
 func refusal(ctx context.Context, err error) (*report.Answer, error) {
 	if err == nil || errors.Is(err, cluster.ErrPermission) || ctx.Err() != nil {
 		return nil, err
@@ -196,8 +195,8 @@ func refusal(ctx context.Context, err error) (*report.Answer, error) {
 	return &report.Answer{Refused: err.Error()}, nil
 }
 
-// applied returns the owners of the files as an apply would make them, if the API server
-// takes them. Those without a namespace get the cluster's.
+// applied returns the owners in the files as an apply would store them. Owners without a
+// namespace get the given one.
 func (o *planOptions) applied(kinds cluster.Kinds, stored []target, namespace string) ([]target, error) {
 	builder := resource.NewBuilder(o.config).Unstructured().Local().Flatten()
 	for _, file := range o.files {
@@ -225,7 +224,7 @@ func (o *planOptions) applied(kinds cluster.Kinds, stored []target, namespace st
 	return applied, err
 }
 
-// targetOf returns an object of a file as an owner.
+// targetOf returns an object in a file as an owner.
 func targetOf(kinds cluster.Kinds, object runtime.Object, namespace string) (found target, err error) {
 	got, want := object.GetObjectKind().GroupVersionKind(), []string{}
 	for _, kind := range kinds {
@@ -246,12 +245,12 @@ func targetOf(kinds cluster.Kinds, object runtime.Object, namespace string) (fou
 	case found.owner.GetNamespace() == "":
 		found.owner.SetNamespace(cmp.Or(namespace, metav1.NamespaceDefault))
 	case namespace != "" && found.owner.GetNamespace() != namespace:
-		return found, fmt.Errorf("%q is of the namespace %q, not %q: set --namespace or -A", name, found.owner.GetNamespace(), namespace)
+		return found, fmt.Errorf("%q is in the namespace %q, not %q: set --namespace or -A", name, found.owner.GetNamespace(), namespace)
 	}
 	return found, nil
 }
 
-// typed returns an object in the type of its kind. Unknown fields are an error.
+// typed converts an object to the Go type of its kind. Unknown fields are an error.
 func typed(object runtime.Object, gvk schema.GroupVersionKind) (plan.Owner, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -265,7 +264,7 @@ func typed(object runtime.Object, gvk schema.GroupVersionKind) (plan.Owner, erro
 	return owner.(plan.Owner), err //nolint:forcetypeassert // a kind of the program
 }
 
-// appliedTo returns a stored owner, or nil, after an apply of another.
+// appliedTo returns the result of applying an owner to the stored one, which may be nil.
 func appliedTo(stored, applied plan.Owner) (plan.Owner, error) {
 	if stored == nil {
 		applied.SetUID("")
@@ -290,7 +289,7 @@ func appliedTo(stored, applied plan.Owner) (plan.Owner, error) {
 	return applied, nil
 }
 
-// find returns the owner of a kind, namespace and name, or nil.
+// find returns the owner with a kind, namespace and name, or nil.
 func find(stored []target, kind *plan.OwnerKind, namespace, name string) plan.Owner {
 	for _, found := range stored {
 		if found.kind == kind && found.owner.GetNamespace() == namespace && found.owner.GetName() == name {

@@ -29,16 +29,16 @@ import (
 	"example.com/sample-controller/tools/kubectl-foo/internal/ui"
 )
 
-const whyHelp = `Print why a Foo is as it is: its condition, the controller's Lease, the objects that it has and what each of them waits
-for, what the next sync would write, who wrote the fields that it owns, and the newest Events. Lines with -> say what you
-can do.
+const whyHelp = `Explain a Foo's current state: its condition, the controller's Lease, the objects that it owns and what each is waiting
+for, what the next sync would write, the last writer of each owned field, and the newest Events. Lines with -> suggest
+what you can do.
 
-The command only reads. What it may not read it leaves out, and says so.`
+The command only reads. It leaves out what your account may not read, and names the missing permission.`
 
-// maxEvents is how many Events fit on a screen.
+// maxEvents is the number of Events that fit on a screen.
 const maxEvents = 10
 
-// controllerFlags say what the controller's own flags say.
+// controllerFlags repeat the controller's own settings.
 type controllerFlags struct {
 	image string
 	lease cache.ObjectName
@@ -46,7 +46,7 @@ type controllerFlags struct {
 
 func (f *controllerFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.image, "image", options.DefaultImage, "Image of the Pods, as the controller's flag -image.")
+	flags.StringVar(&f.image, "image", options.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
 	flags.StringVar(&f.lease.Namespace, "lease-namespace", names.Controller, "Namespace of the controller's Lease.")
 	flags.StringVar(&f.lease.Name, "lease-name", names.Controller, "Name of the controller's Lease.")
 }
@@ -56,7 +56,7 @@ func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptio
 	output := report.FormatText
 	command := &cobra.Command{
 		Use:     "why [KIND/]NAME",
-		Short:   "Print why a Foo is as it is",
+		Short:   "Explain a Foo's current state",
 		Long:    whyHelp,
 		Example: `  kubectl foo why example-foo`,
 		Args:    cobra.ExactArgs(1),
@@ -80,12 +80,12 @@ func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptio
 		ValidArgsFunction: completeNames(config),
 	}
 	config.AddFlags(command.Flags())
-	command.Flags().StringVarP(&output, "output", "o", output, "Format: text, json or yaml.")
+	command.Flags().StringVarP(&output, "output", "o", output, "Output format: text, json or yaml.")
 	controller.add(command)
 	return command
 }
 
-// why reads what explains an owner.
+// why reads an owner and everything that explains it.
 func why(ctx context.Context, c *cluster.Cluster, name string, controller controllerFlags) (*explain.Explanation, error) {
 	kind, name, err := kindsWith(controller.image).Parse(name)
 	if err != nil {
@@ -107,12 +107,12 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 	})
 }
 
-const uiHelp = `Serve a page on this machine that shows Foos live: why each is as it is, what the controller would write and, from an
-audit log, who wrote what when.
+const uiHelp = `Serve a local web page that shows Foos live: why each is in its current state, what the controller would write next and,
+from an audit log, who wrote what and when.
 
-The command prints the page's address, and runs until Ctrl-C. It listens on 127.0.0.1 only, and answers only who knows the
-token in the address. It reads with the account of the kubeconfig, by watches, and writes nothing. What the account may
-not read the page leaves out, and says so.`
+The command prints the page's address and runs until Ctrl-C. It listens only on 127.0.0.1, and answers only requests with
+the token in that address. It reads and watches with the kubeconfig's account, and writes nothing. The page leaves out
+what the account may not read, and names the missing permission.`
 
 func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var controller controllerFlags
@@ -121,9 +121,9 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 	var opts ui.Options
 	command := &cobra.Command{
 		Use:   "ui",
-		Short: "Serve a page that shows Foos live",
+		Short: "Serve a web page that shows Foos live",
 		Long:  uiHelp,
-		Example: `  kubectl foo ui                     # the Foos of the namespace
+		Example: `  kubectl foo ui                     # the Foos in the current namespace
   kubectl foo ui -A --audit audit.log`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
@@ -136,16 +136,15 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 	}
 	flags := command.Flags()
 	config.AddFlags(flags)
-	flags.BoolVarP(&allNamespaces, "all-namespaces", "A", false, "Show the Foos of all namespaces.")
-	flags.Uint16Var(&port, "port", 0, "Port on 127.0.0.1; 0 is any free one.")
-	flags.StringVar(&opts.Audit, "audit", "", "Audit log of the API server, as JSON lines, to draw timelines from as it grows.")
-	flags.StringVar(&opts.You, "you", "", "User of the audit log to call \"you\".")
+	flags.BoolVarP(&allNamespaces, "all-namespaces", "A", false, "Show the Foos in all namespaces.")
+	flags.Uint16Var(&port, "port", 0, "Port on 127.0.0.1; 0 picks a free port.")
+	flags.StringVar(&opts.Audit, "audit", "", "API server's audit log, as JSON lines, to draw timelines from as the log grows.")
+	flags.StringVar(&opts.You, "you", "", "User in the audit log to call \"you\".")
 	controller.add(command)
 	return command
 }
 
-// serve serves the page until ctx is done, and prints its address once it has something to
-// show.
+// serve serves the page until ctx is done. It prints the address once there is something to show.
 func serve(ctx context.Context, opts ui.Options, port uint16, out io.Writer) error {
 	live, err := ui.NewLive(opts)
 	if err != nil {
@@ -167,19 +166,19 @@ func serve(ctx context.Context, opts ui.Options, port uint16, out io.Writer) err
 	return server.Serve(ctx, listener)
 }
 
-const timelineHelp = `Draw what an API server's audit log has about a Foo: a lane for each actor, a mark for each write to the Foo and to what
-it owns, and arrows from cause to effect.
+const timelineHelp = `Draw a Foo's history from an API server's audit log: a lane for each actor, a mark for each write to the Foo and to the
+objects that it owns, and arrows from cause to effect.
 
-The command reads files only. The log must have the level Metadata or more for Foos and for what they own. In a log
-with bodies, owner references say what a Foo owns; in one without, an object is its owner's if the name begins with that
-of the owner.`
+The command reads only files. The log must record Foos and the objects that they own at level Metadata or higher. If it
+contains bodies, ownership comes from the owner references. Otherwise, an object belongs to an owner if its name begins
+with the owner's name.`
 
 func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	log, output := &timeline.Log{}, report.FormatText
 	var paths []string
 	command := &cobra.Command{
 		Use:   "timeline NAME --audit FILE...",
-		Short: "Draw what an audit log has about a Foo",
+		Short: "Draw a Foo's history from an audit log",
 		Long:  timelineHelp,
 		Example: `  kubectl foo timeline example-foo --audit audit.log
   kubectl foo timeline example-foo --audit audit-1.log.gz,audit.log -o html >example-foo.html`,
@@ -193,20 +192,20 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&paths, "audit", nil, "Audit logs as JSON lines, compressed by gzip or not, or - for standard input.")
-	flags.StringVarP(config.Namespace, "namespace", "n", "", "Namespace of the Foo; default: all that have a Foo of this name.")
-	flags.StringVar(&log.You, "you", "", "User to call \"you\".")
-	flags.StringVarP(&output, "output", "o", output, "Format: text, svg or html.")
+	flags.StringSliceVar(&paths, "audit", nil, "Audit logs, as JSON lines, plain or compressed with gzip; - means standard input.")
+	flags.StringVarP(config.Namespace, "namespace", "n", "", "Namespace of the Foo; by default, all namespaces with a Foo of this name.")
+	flags.StringVar(&log.You, "you", "", "User in the audit log to call \"you\".")
+	flags.StringVarP(&output, "output", "o", output, "Output format: text, svg or html.")
 	return command
 }
 
-// draw reads audit logs, and draws what they have about an object of a kind.
+// draw draws the history of an object of a kind from audit logs.
 func draw(log *timeline.Log, kind *plan.OwnerKind, owner cache.ObjectName, paths []string, output string, streams genericiooptions.IOStreams) error {
 	if err := report.CheckFormat(output, report.FormatText, "svg", "html"); err != nil {
 		return err
 	}
 	if len(paths) == 0 {
-		return errors.New("say which log: --audit FILE, or --audit - for standard input")
+		return errors.New("--audit is missing: name an audit log, or - for standard input")
 	}
 	for _, path := range paths {
 		if err := audit.ReadFile(path, streams.In, log.Add, streams.ErrOut); err != nil {
@@ -215,7 +214,7 @@ func draw(log *timeline.Log, kind *plan.OwnerKind, owner cache.ObjectName, paths
 	}
 	drawn, err := log.Of(kind, owner.Namespace, owner.Name)
 	if err != nil {
-		return fmt.Errorf("the log has nothing about the %s %q: %w", kind.Kind, owner.Name, err)
+		return fmt.Errorf("the log contains nothing about the %s %q: %w", kind.Kind, owner.Name, err)
 	}
 	return map[string]func(io.Writer) error{
 		report.FormatText: drawn.WriteText, "svg": drawn.WriteSVG, "html": drawn.WriteHTML,

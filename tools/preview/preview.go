@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview says what the next sync of a Foo would write. It takes the same steps of
-// internal/plan as the controller, from a list of objects, and its writes go nowhere. It
-// knows neither what the controller remembers between syncs, nor what the API server would
-// say to a write.
+// Package preview computes what the next sync of a Foo would write. It takes the same steps of
+// internal/plan as the controller, on a list of objects, and sends no writes. It knows neither
+// what the controller remembers between syncs nor how the API server would respond to a write.
 package preview
 
 import (
@@ -27,10 +26,10 @@ type Write struct {
 	Kind     string
 	Resource schema.GroupVersionResource
 	Name     string
-	// Before is the object as it is, or nil before a creation. After is the object as it
-	// is sent, or nil after a deletion, and if there is no write.
+	// Before is the current object, or nil for a creation. After is the object to send, or nil
+	// for a deletion and if there is no write.
 	Before, After plan.Object
-	// Drift says in which fields that the Foo owns Before differs from what the Foo asks for.
+	// Drift describes the owned fields in which Before differs from the desired state.
 	Drift string
 
 	child *plan.Child
@@ -39,8 +38,8 @@ type Write struct {
 // IsSent reports whether the API server gets a request.
 func (w *Write) IsSent() bool { return w.After != nil || w.Action == plan.ActionDelete }
 
-// DriftOf says in which fields that the Foo owns a stored object differs from what the Foo
-// asks for, as after an admission webhook, or returns "".
+// DriftOf describes the owned fields in which a stored object differs from the desired state,
+// for example after an admission webhook, or returns "".
 func (w *Write) DriftOf(stored plan.Object) string {
 	return w.child.DescribeDrift(kept(w.child.Transform, stored), w.child.Owner, w.child.Seen)
 }
@@ -52,10 +51,9 @@ func (w *Write) Patch() (types.PatchType, []byte, error) { return w.child.Patch(
 type Sync struct {
 	Kind  *plan.OwnerKind
 	Owner plan.Owner
-	// Writes are those of children, in order.
+	// Writes are the writes of children, in order.
 	Writes []Write
-	// After is the Foo with its status afterwards, with the condition's times of the Foo
-	// where they do not change.
+	// After is the Foo with its new status. Conditions that do not change keep their times.
 	After plan.Owner
 }
 
@@ -64,8 +62,8 @@ func (s *Sync) ChangesStatus() bool {
 	return !equality.Semantic.DeepEqual(s.Owner.GetStatus(), s.After.GetStatus())
 }
 
-// StatusMayWait reports whether the status tells of nothing but a rollout's progress, which
-// the controller does not write at once.
+// StatusMayWait reports whether only a rollout's progress changes in the status, which the
+// controller does not write at once.
 func (s *Sync) StatusMayWait() bool {
 	return s.ChangesStatus() && memory.MayWait(s.Owner, s.After, true)
 }
@@ -93,7 +91,7 @@ func Of(kind *plan.OwnerKind, foo plan.Owner, objects World, now metav1.Time) *S
 		sync.take(child, objects.named(child.ChildKind, foo))
 		taken++
 	}
-	for _, child := range world.Children[taken:] { // those that wait for an earlier one
+	for _, child := range world.Children[taken:] { // children that wait for an earlier one
 		if mayNotWrite[child.Action] {
 			sync.take(child, objects.named(child.ChildKind, foo))
 		}
@@ -102,7 +100,7 @@ func Of(kind *plan.OwnerKind, foo plan.Owner, objects World, now metav1.Time) *S
 	return sync
 }
 
-// mayNotWrite has the actions that say why nothing is written.
+// mayNotWrite has the actions that explain why nothing is written.
 var mayNotWrite = map[plan.Action]bool{plan.ActionLeave: true, plan.ActionWait: true, plan.ActionSuspend: true}
 
 func (s *Sync) add(w Write) {
@@ -110,8 +108,7 @@ func (s *Sync) add(w Write) {
 	s.Writes = append(s.Writes, w)
 }
 
-// take makes the write that is due about a child, from the whole live object, as the
-// controller does.
+// take makes the write that a child needs, from the whole live object, as the controller does.
 func (s *Sync) take(child *plan.Child, live plan.Object) {
 	write := Write{Action: child.Action, Name: child.Name(child.Owner), Drift: child.Drift, Before: live, child: child}
 	switch child.Action {
@@ -129,9 +126,9 @@ func (s *Sync) take(child *plan.Child, live plan.Object) {
 	}
 }
 
-// storedAs returns an object as the API server would answer a write: with the generation of
-// its desired state. Without that, the status of the old state would count as that of the
-// new one. For some kinds, the API server counts annotations as desired state.
+// storedAs returns an object as the API server would return it after a write: with the generation
+// of its desired state. Otherwise, the old status would count as the status of the new state. For
+// some kinds, the API server counts annotations as desired state.
 func storedAs(before, after plan.Object) plan.Object {
 	stored := plan.CopyOf(after)
 	if before == nil {
@@ -147,25 +144,25 @@ func storedAs(before, after plan.Object) plan.Object {
 	return stored
 }
 
-// kept returns what the controller's cache keeps of an object, or of nil nothing.
+// kept returns the part of an object that the controller's cache keeps, or nil for nil.
 func kept[T plan.Object](transform cache.TransformFunc, object T) (kept T) {
 	if any(object) == nil {
 		return kept
 	}
 	trimmed, err := transform(object)
 	if err != nil {
-		panic(err) // it returns none for an object of its kind
+		panic(err) // it returns no error for an object of its kind
 	}
 	return trimmed.(T) //nolint:forcetypeassert // an object keeps its type
 }
 
-// World holds the objects of a cluster that syncs read, beside the Foos. Their indexes are Indexers.
+// World holds the objects that syncs read from a cluster, other than Foos, with the indexes in Indexers.
 type World map[schema.GroupVersionResource]cache.Indexer
 
-// byOwner is the index of objects by who controls them, and of Events by what they are about.
+// byOwner indexes objects by the UID of their controller, and Events by the UID of their object.
 const byOwner = "owner"
 
-// Indexers make the indexes of a World.
+// Indexers define the indexes of a World.
 var Indexers = cache.TypedIndexersToIndexers(cache.TypedIndexers[plan.Object]{byOwner: func(object plan.Object) ([]string, error) {
 	if event, ok := object.(*corev1.Event); ok {
 		return []string{ownerKey(event.Namespace, event.InvolvedObject.UID)}, nil
@@ -191,19 +188,19 @@ func (w World) of(resource schema.GroupVersionResource) cache.Indexer {
 	return w[resource]
 }
 
-// named returns the object of the name that a Foo asks for, or nil.
+// named returns the object with the name of a Foo's child, or nil.
 func (w World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
 	found, _, _ := w.of(row.Resource).GetByKey(cache.NewObjectName(foo.GetNamespace(), row.Name(foo)).String())
 	named, _ := found.(plan.Object)
 	return named
 }
 
-// ControlledBy returns the objects of a row that a Foo controls, in the order of their names.
+// ControlledBy returns the objects of a row that a Foo controls, sorted by name.
 func (w World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object {
 	return slices.DeleteFunc(w.Below(row.Resource, foo), func(object plan.Object) bool { return !row.OwnerKind.IsControlledBy(object, foo) })
 }
 
-// Below returns the objects of a resource that an object controls, or the Events about it, in the order of their names.
+// Below returns the objects of a resource that an object controls, or the Events about it, sorted by name.
 func (w World) Below(resource schema.GroupVersionResource, owner plan.Object) []plan.Object {
 	var below []plan.Object
 	found, _ := w.of(resource).ByIndex(byOwner, ownerKey(owner.GetNamespace(), owner.GetUID())) // they have this index

@@ -19,14 +19,14 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-// worlds are namespaces before a plan. settle is done while the controller runs, change
-// while it does not, and want are the announced writes.
+// worlds are namespaces before a plan. settle runs while the controller is running, change runs
+// while it is not, and want lists the planned writes.
 var worlds = map[string]struct {
 	settle, change func(ns namespace)
 	want           []string
 }{
-	"new":      {nil, namespace.withFoo, []string{"create Deployment web", "status"}},
-	"as-asked": {namespace.withReadyFoo, nil, nil},
+	"new":     {nil, namespace.withFoo, []string{"create Deployment web", "status"}},
+	"settled": {namespace.withReadyFoo, nil, nil},
 	"scaled": {namespace.withReadyFoo, func(ns namespace) { ns.patchFoo(`{"spec":{"replicas":3}}`) },
 		[]string{"update Deployment web", "status"}},
 	"replicas-unset": {namespace.withReadyFoo, func(ns namespace) { ns.patchFoo(`{"spec":{"replicas":null}}`) }, []string{"status"}},
@@ -68,7 +68,7 @@ type child struct {
 	audit.Object
 }
 
-// announced is a Foo of plan -o json.
+// announced is a Foo in the output of plan -o json.
 type announced struct {
 	Namespace, Name string
 	Writes          []struct {
@@ -97,7 +97,7 @@ func TestTheControllerWritesWhatIsPlanned(t *testing.T) {
 		}
 	}
 	for name, ns := range namespaces {
-		if name != "paused" { // so that nothing changes any more but by the controller of Foos
+		if name != "paused" { // so that only the controller of Foos still changes anything
 			ns.kubectl("rollout", "status", "deployment", "--timeout="+limit.String())
 		}
 	}
@@ -134,11 +134,11 @@ func TestTheControllerWritesWhatIsPlanned(t *testing.T) {
 	}
 }
 
-// verbs are the requests of writes. The others make none.
+// verbs maps planned writes to the verbs of requests. Other actions send none.
 var verbs = map[string]string{"create": "create", "update": "patch", "adopt": "patch", "delete": "delete"}
 
-// check waits for the announced writes among those of the controller after the first
-// ones, and compares them.
+// check waits for the planned writes among the controller's writes after the first ones, and
+// compares them.
 func (p *announced) check(t *testing.T, after int) {
 	var want []string
 	var sent []*child
@@ -175,8 +175,8 @@ func (p *announced) check(t *testing.T, after int) {
 	}
 }
 
-// writes returns what the controller has written for the Foo. Of two Foos in a namespace,
-// none writes a Deployment.
+// writes returns the controller's writes for the Foo. If a namespace has two Foos, neither has
+// writes of Deployments.
 func (p *announced) writes(t *testing.T, after int) []audit.Write {
 	var writes []audit.Write
 	for _, write := range writesInLog(t)[after:] {
@@ -195,8 +195,8 @@ func linesOf(writes []audit.Write) []string {
 	return lines
 }
 
-// checkSent compares a planned child with the one that was sent, which the log has with
-// defaults, or with what a patch made.
+// checkSent compares a planned child with the one that was sent, which is in the log with defaults,
+// or with the result of a patch.
 func checkSent(t *testing.T, planned *child, write audit.Write) {
 	t.Helper()
 	probe, err := json.Marshal(map[string]any{
@@ -208,7 +208,7 @@ func checkSent(t *testing.T, planned *child, write audit.Write) {
 	footest.Must(t, json.Unmarshal([]byte(ns.kubectl("create", "--dry-run=server", "-o", "json", "-f", ns.file(string(probe)))), &stored))
 	sent := write.Request
 	if write.Verb == "patch" {
-		sent = write.Response // what the patch made
+		sent = write.Response // the result of the patch
 	}
 	for what, values := range map[string][2]any{
 		"spec":             {stored.Spec, sent.Spec},
@@ -233,26 +233,26 @@ func writesInLog(t *testing.T) []audit.Write {
 	return slices.DeleteFunc(writes, func(write audit.Write) bool { return write.Resource != "foos" && write.Resource != "deployments" })
 }
 
-// TestServerDryRun asks the API server about writes that it takes, and refuses.
+// TestServerDryRun sends dry runs that the API server accepts, and some that it rejects.
 func TestServerDryRun(t *testing.T) {
 	ns := newNamespace(t, "dry-runs")
 	before := len(writesInLog(t))
 	got := ns.foo("plan", "-f", ns.file(manifestOf("a", "a")), "--server-dry-run")
 	footest.Must(t, got.check(1, "+ create Deployment a"))
-	if strings.Contains(got.out, "refuse") {
+	if strings.Contains(got.out, "reject") {
 		t.Error(got.out)
 	}
 	ns.withFoo()
 	ns.breakWebhook()
-	footest.Must(t, ns.foo("plan", "--server-dry-run").check(1, "+1 ~0 -0, 1 status, 1 refused of 1 Foo",
-		"the API server would refuse this: Internal error occurred: failed calling webhook \"down.example.com\""))
-	if writes := writesInLog(t)[before:]; len(writes) != 1 { // that of the Foo
+	footest.Must(t, ns.foo("plan", "--server-dry-run").check(1, "+1 ~0 -0, 1 status, 1 rejected of 1 Foo",
+		"the API server would reject this: Internal error occurred: failed calling webhook \"down.example.com\""))
+	if writes := writesInLog(t)[before:]; len(writes) != 1 { // the Foo
 		t.Errorf("these were writes: %+v", linesOf(writes))
 	}
 }
 
-// TestViewIsEnough runs the commands as a user who has nothing but the role view in a
-// namespace, with the rules about Foos that artifacts/deploy adds to that role.
+// TestViewIsEnough runs the commands as a user who has only the role view in a namespace, with the
+// rules about Foos that artifacts/deploy adds to that role.
 func TestViewIsEnough(t *testing.T) {
 	startController(t)
 	ns := newNamespace(t, "viewers")
@@ -260,7 +260,7 @@ func TestViewIsEnough(t *testing.T) {
 	ns.kubectl("apply", "-f", "../../../artifacts/deploy/permissions/users.yaml")
 	ns.kubectl("create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
 	footest.Must(t, testcluster.Await(t.Context(), limit, "the role is in force", func(context.Context) error {
-		return ns.foo("plan", "--as=viewer").check(0, "Nothing to do: 1 Foo is as asked.")
+		return ns.foo("plan", "--as=viewer").check(0, "Nothing to do: 1 Foo is in its desired state.")
 	}))
 	ns.kubectl("create", "role", "reader", "--verb=list,watch", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
 	ns.kubectl("create", "rolebinding", "reader", "--role=reader", "--user=reader")
@@ -269,7 +269,7 @@ func TestViewIsEnough(t *testing.T) {
 		ns.foo("why", "a", "--as=viewer").check(0, "ready: Deployment", "Pod web-", "Controller: unknown: the Lease",
 			"the permission to get leases.coordination.k8s.io is missing"),
 		ns.foo("plan", "-f", ns.file(manifestOf("c", "c")), "--server-dry-run", "--as=viewer").check(2,
-			"--server-dry-run needs the permission to create foos.samplecontroller.k8s.io, which this account lacks"),
+			"--server-dry-run requires permission to create foos.samplecontroller.k8s.io, which this account lacks"),
 		ns.foo("plan", "-A", "--as=viewer").check(2, "the permission to list foos.samplecontroller.k8s.io is missing"),
 		ns.foo("ui", "--as=nobody").check(2, "the permission to list and watch foos.samplecontroller.k8s.io is missing"),
 	} {

@@ -12,17 +12,17 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-// broken makes the Pod of a Deployment as the kubelet makes it if its image can't be pulled.
-// The nodes of devcluster pull none.
+// broken is the status that the kubelet sets for a Pod whose image can't be pulled. devcluster's
+// nodes pull no images.
 const broken = `{"status":{"containerStatuses":[{"name":"nginx","image":"nginx:latest","imageID":"","ready":false,"restartCount":0,
 	"state":{"waiting":{"reason":"ImagePullBackOff","message":"Back-off pulling image"}}}]}}`
 
-// paused pauses a Deployment that has something to roll out.
+// paused pauses a Deployment with changes to roll out.
 const paused = `{"spec":{"paused":true,"template":{"metadata":{"annotations":{"of":"others"}}}}}`
 
-// troubles are states of the cluster, and parts of what why says of them.
+// troubles are states of the cluster, with parts of the output of why.
 var troubles = map[string]struct {
-	// cause makes a Foo "a" have the trouble, with a controller that runs.
+	// cause brings the Foo "a" into the state, while a controller is running.
 	cause func(ns namespace)
 	want  []string
 }{
@@ -35,26 +35,26 @@ var troubles = map[string]struct {
 		ns.withFoo()
 	}, []string{
 		"not ready, DeploymentConflict: Deployment \"web\" exists and has no controller: choose another spec.deploymentName, delete the Deployment, or hand it over with",
-		"  nothing", "! leave Deployment web",
+		"  none", "! leave Deployment web",
 	}},
 	"quota": {func(ns namespace) {
 		ns.kubectl("create", "quota", "q", "--hard=pods=1")
 		ns.withFoo()
-	}, []string{"not ready, DeploymentFailed", "! FailedCreate: ", "exceeded quota: q", "-> lower spec.replicas, or ask for a larger quota: kubectl describe resourcequota -n"}},
+	}, []string{"not ready, DeploymentFailed", "! FailedCreate: ", "exceeded quota: q", "-> lower spec.replicas, or request a larger quota: kubectl describe resourcequota -n"}},
 	"paused": {func(ns namespace) {
 		ns.withReadyFoo()
 		ns.patchDeployment(paused)
-	}, []string{"is paused with changes to roll out", "! it is paused", "-> to go on: kubectl rollout resume -n"}},
+	}, []string{"is paused with changes to roll out", "! it is paused", "-> to resume it: kubectl rollout resume -n"}},
 	"unschedulable": {func(ns namespace) {
 		ns.withReadyFoo()
 		ns.patchDeployment(`{"spec":{"template":{"spec":{"nodeSelector":{"no":"such"}}}}}`)
-	}, []string{"! Unschedulable: ", "-> see what the nodes have left: kubectl describe nodes", "FailedScheduling"}},
+	}, []string{"! Unschedulable: ", "-> check what the nodes have available: kubectl describe nodes", "FailedScheduling"}},
 	"image": {func(ns namespace) {
 		ns.withReadyFoo()
 		for pod := range strings.FieldsSeq(ns.kubectl("get", "pods", "-o", "name")) {
 			ns.kubectl("patch", pod, "--subresource=status", "-p", broken)
 		}
-	}, []string{"! container nginx (image nginx:latest): ImagePullBackOff: Back-off pulling image", "-> see whether the image exists"}},
+	}, []string{"! container nginx (image nginx:latest): ImagePullBackOff: Back-off pulling image", "-> check that the image exists"}},
 	"webhook-down": {func(ns namespace) {
 		ns.breakWebhook()
 		ns.withFoo()
@@ -63,7 +63,7 @@ var troubles = map[string]struct {
 		ns.withReadyFoo()
 		ns.patchFoo(`{"metadata":{"finalizers":["example.com/stuck"]}}`)
 		ns.kubectl("delete", "foo", "a", "--wait=false")
-	}, []string{"not ready, Terminating", "! it has been in deletion for ", "stays until somebody removes the finalizers example.com/stuck", "-> find out whose they are"}},
+	}, []string{"not ready, Terminating", "! it has been terminating for ", "it remains until these finalizers are removed: example.com/stuck", "-> find out which controllers own the finalizers"}},
 }
 
 func TestWhy(t *testing.T) {
@@ -78,9 +78,9 @@ func TestWhy(t *testing.T) {
 	t.Run("the controller was killed", func(t *testing.T) {
 		ns := newNamespace(t, "why-killed")
 		ns.withReadyFoo()
-		controller.Kill() // so that it does not give the Lease back
+		controller.Kill() // so that it does not release the Lease
 		ns.awaitWhy("Controller: not running: its Lease sample-controller/sample-controller was last renewed",
-			"-> nothing changes until one runs; see: kubectl get pods -n sample-controller")
+			"-> nothing changes until a controller runs; check its Pods: kubectl get pods -n sample-controller")
 	})
 	t.Run("a Foo that no controller has seen", func(t *testing.T) {
 		ns := newNamespace(t, "why-unseen")
@@ -89,7 +89,7 @@ func TestWhy(t *testing.T) {
 	})
 }
 
-// webhook is one for the Deployments of a namespace that nobody serves.
+// webhook is a webhook for the Deployments of a namespace that no server answers.
 const webhook = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration

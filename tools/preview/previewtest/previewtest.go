@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package previewtest compares what a preview announces with what the controller sent.
+// Package previewtest compares a preview with the writes that the controller sent.
 package previewtest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"example.com/sample-controller/tools/preview"
 )
 
-// Of returns the preview of the next sync of a Foo beside children of any owner, or nil if
+// Of returns the preview of the next sync of a Foo, with the children of any owner, or nil if
 // there is no Foo.
 func Of(kind *plan.OwnerKind, foo footest.Object, children []footest.Object) *preview.Sync {
 	if foo == nil {
@@ -30,8 +30,8 @@ func Of(kind *plan.OwnerKind, foo footest.Object, children []footest.Object) *pr
 	return preview.Of(kind, foo.(plan.Owner), world, footest.Now) //nolint:forcetypeassert // an object of the kind
 }
 
-// OfPrimary does the same for the Foo with a name among objects, and for children of the
-// kind footest.Primary alone.
+// OfPrimary does the same for the Foo with a name among objects, and only for children of the
+// kind footest.Primary.
 func OfPrimary(name string, objects []runtime.Object) *preview.Sync {
 	var foo footest.Object
 	var children []footest.Object
@@ -56,8 +56,8 @@ type request struct {
 	sent runtime.Object
 }
 
-// Check fails unless the writes among the actions of clients of an API are those that were
-// announced, in order and field by field. A patch counts as the update that it amounts to.
+// Check fails unless the writes among the actions of an API's clients equal the preview's, in
+// order and field by field. A patch counts as the equivalent update.
 func Check(t *testing.T, announced *preview.Sync, api *footest.FakeAPI, actions ...[]clienttesting.Action) {
 	t.Helper()
 	want, got := requestsOf(announced), writesAmong(api, slices.Concat(actions...))

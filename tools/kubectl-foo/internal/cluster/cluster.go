@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster reads what the controller reads, with the account of a kubeconfig.
+// Package cluster reads what the controller reads, with a kubeconfig's account.
 package cluster
 
 import (
@@ -35,20 +35,20 @@ import (
 
 // Cluster reads from an API server, with one list per kind.
 type Cluster struct {
-	// Namespace is the one to read, or "" for all.
+	// Namespace is the namespace to read, or "" for all.
 	Namespace string
 
 	config *rest.Config
 }
 
-// New returns the cluster of the usual flags.
+// New returns the cluster that kubectl's usual flags select.
 func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, error) {
 	config, err := flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1 // the API server's own limits are enough
-	// Protobuf takes half of the time of JSON, and is not for kinds of CustomResourceDefinitions.
+	// Protobuf takes half as long as JSON. Custom resources have only JSON.
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -60,7 +60,7 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 	return &Cluster{namespace, config}, nil
 }
 
-// Find reads resources. missing are the errors of what the account may not read.
+// Find reads resources. missing has an error for each optional resource that the account may not read.
 func (c *Cluster) Find(ctx context.Context, resources []Resource) (world preview.World, missing []error, err error) {
 	world = preview.World{}
 	for _, r := range resources {
@@ -75,7 +75,7 @@ func (c *Cluster) Find(ctx context.Context, resources []Resource) (world preview
 	return world, missing, nil
 }
 
-// ListOwners reads all objects of a kind of the program, or the one of a name.
+// ListOwners reads all objects of a kind, or the one with a name.
 func (c *Cluster) ListOwners(ctx context.Context, kind *plan.OwnerKind, name string) ([]plan.Owner, error) {
 	var owners []plan.Owner
 	err := c.eachOf(ctx, ownersOf(kind), name, func(object plan.Object) {
@@ -84,12 +84,12 @@ func (c *Cluster) ListOwners(ctx context.Context, kind *plan.OwnerKind, name str
 	return owners, err
 }
 
-// NoOwner is the error that there is no object of the name.
+// NoOwner is the error for an object that does not exist.
 func (c *Cluster) NoOwner(kind *plan.OwnerKind, name string) error {
 	return fmt.Errorf("there is no %s %q in the namespace %q", kind.Kind, name, c.Namespace)
 }
 
-// Lease is the controller's, which has been renewed, or Err is why there is none.
+// Lease is the controller's Lease, which has been renewed at least once, or an error.
 type Lease struct {
 	*coordinationv1.Lease
 
@@ -113,7 +113,7 @@ func (c *Cluster) Lease(ctx context.Context, name cache.ObjectName) Lease {
 	return Lease{lease, name, err}
 }
 
-// eachOf lists the objects of a resource, or the one of a name.
+// eachOf lists the objects of a resource, or the one with a name.
 func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(object plan.Object)) error {
 	client, err := c.clientOf(r.GroupVersionResource)
 	if err != nil {
@@ -136,9 +136,9 @@ func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(o
 	})
 }
 
-// Informer returns an informer of a resource, which calls told after each change, and with each error that keeps it from
-// reading the resource.
-func (c *Cluster) Informer(r Resource, told func(err error)) (cache.SharedIndexInformer, error) {
+// Informer returns an informer of a resource. It calls notify(nil) after each change, and notify(err) if it can't read
+// the resource.
+func (c *Cluster) Informer(r Resource, notify func(err error)) (cache.SharedIndexInformer, error) {
 	client, err := c.clientOf(r.GroupVersionResource)
 	if err != nil {
 		return nil, err
@@ -157,23 +157,23 @@ func (c *Cluster) Informer(r Resource, told func(err error)) (cache.SharedIndexI
 	})
 	handling := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if isOver := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err); !isOver {
-			told(describe(err, "list and watch", r.GroupResource()))
+			notify(describe(err, "list and watch", r.GroupResource()))
 		}
 	})
 	_, watching := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { told(nil) }, UpdateFunc: func(any, any) { told(nil) }, DeleteFunc: func(any) { told(nil) },
+		AddFunc: func(any) { notify(nil) }, UpdateFunc: func(any, any) { notify(nil) }, DeleteFunc: func(any) { notify(nil) },
 	})
 	return informer, errors.Join(trimming, handling, watching)
 }
 
-// types are those of all resources.
+// types has the types of all resources.
 var types = func() *runtime.Scheme {
 	types := runtime.NewScheme()
 	utilruntime.Must(errors.Join(scheme.AddToScheme(types), fooscheme.AddToScheme(types)))
 	return types
 }()
 
-// clientOf returns a client of a resource's group and version.
+// clientOf returns a client for a resource's group and version.
 func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClient, error) {
 	config, version := rest.CopyConfig(c.config), resource.GroupVersion()
 	config.GroupVersion, config.APIPath = &version, "/apis"
@@ -184,7 +184,7 @@ func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClie
 	return rest.RESTClientFor(config)
 }
 
-// describe says what failed, and which permission or definition is missing if one is.
+// describe adds what failed, and the permission or the definition that is missing.
 func describe(err error, verb string, resource schema.GroupResource) error {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -195,8 +195,8 @@ func describe(err error, verb string, resource schema.GroupResource) error {
 	return fmt.Errorf("%s %s: %w", verb, resource, err)
 }
 
-// DryRun sends a write as a server-side dry run. It returns the object that the API server
-// would store, or nil after a deletion, or the error that it answers.
+// DryRun sends a write as a server-side dry run. It returns the object that the API server would
+// store, or nil for a deletion, or the API server's error.
 func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object, error) {
 	object := cmp.Or(write.After, write.Before)
 	switch write.Action {
@@ -216,8 +216,8 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object,
 	return dryRun(ctx, c, begin, "patch", write.Resource, "", object, patch)
 }
 
-// DryRunOwner does the same with an owner or, as its subresource, with its status: it is created
-// if it has no UID. The answer has the fields that the API server sets.
+// DryRunOwner does the same with an owner or, as a subresource, its status. An owner without a UID
+// is created. The result has the fields that the API server sets.
 func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner, subresource string) (plan.Owner, error) {
 	if owner.GetUID() == "" {
 		return dryRun(ctx, c, (*rest.RESTClient).Post, "create", kind.Resource, "", owner, owner)
@@ -225,7 +225,7 @@ func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner p
 	return dryRun(ctx, c, (*rest.RESTClient).Put, "update", kind.Resource, subresource, owner, owner)
 }
 
-// dryRun sends a request about an object, and returns the object of the answer, if any.
+// dryRun sends a request about an object, and returns the object in the response, if any.
 func dryRun[T plan.Object](ctx context.Context, c *Cluster, begin func(*rest.RESTClient) *rest.Request, verb string,
 	resource schema.GroupVersionResource, subresource string, object T, body any,
 ) (stored T, err error) {
@@ -237,14 +237,14 @@ func dryRun[T plan.Object](ctx context.Context, c *Cluster, begin func(*rest.RES
 	if verb != "create" {
 		request = request.Name(object.GetName())
 	}
-	// It makes the API server do all that it does with a write, except to store it.
+	// The API server does everything that it does for a write, except storing the object.
 	answer, err := request.Param("dryRun", metav1.DryRunAll).Param("fieldManager", names.Controller).Body(body).Do(ctx).Get()
 	stored, _ = answer.(T)
 	return stored, c.dryRunError(ctx, err, verb, resource, subresource, object.GetNamespace())
 }
 
-// dryRunError tells a missing permission, which says nothing about the controller's
-// account, from the verdict of an admission policy. Both are 403.
+// dryRunError distinguishes a missing permission of this account, which says nothing about the
+// controller's account, from the verdict of an admission policy. Both are 403.
 func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resource schema.GroupVersionResource, subresource, namespace string) error {
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -264,9 +264,8 @@ func (c *Cluster) dryRunError(ctx context.Context, err error, verb string, resou
 	if subresource != "" {
 		name = resource.Resource + "/" + subresource + "." + resource.Group
 	}
-	return fmt.Errorf("--server-dry-run needs the permission to %s %s, which this account lacks: %w", verb, name, errors.Join(ErrPermission, err))
+	return fmt.Errorf("--server-dry-run requires permission to %s %s, which this account lacks: %w", verb, name, errors.Join(ErrPermission, err))
 }
 
-// ErrPermission means that the account lacks the permission for a dry run, so that the API
-// server has not judged the write.
+// ErrPermission means that the account may not make a dry run, so the API server has not judged the write.
 var ErrPermission = errors.New("no permission")

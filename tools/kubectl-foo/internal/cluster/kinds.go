@@ -14,11 +14,11 @@ import (
 	"example.com/sample-controller/internal/plan"
 )
 
-// Kinds are the kinds of the program. A name alone is one of the first kind; one of another
-// has its kind before it, as in "kind/name".
+// Kinds are the program's kinds. A name alone means an object of the first kind. For another
+// kind, the kind precedes the name, as in "kind/name".
 type Kinds []*plan.OwnerKind
 
-// Parse returns the kind and the name that an argument means.
+// Parse returns the kind and the name in an argument.
 func (k Kinds) Parse(argument string) (kind *plan.OwnerKind, name string, err error) {
 	word, name, found := strings.Cut(argument, "/")
 	if !found {
@@ -31,10 +31,10 @@ func (k Kinds) Parse(argument string) (kind *plan.OwnerKind, name string, err er
 		}
 		known = append(known, strings.ToLower(kind.Kind))
 	}
-	return nil, "", fmt.Errorf("%q is none of the kinds %s", word, strings.Join(known, ", "))
+	return nil, "", fmt.Errorf("unknown kind %q: must be one of %s", word, strings.Join(known, ", "))
 }
 
-// Argument returns the argument that means an object of a kind.
+// Argument returns the argument for an object of a kind.
 func (k Kinds) Argument(kind *plan.OwnerKind, name string) string {
 	if kind == k[0] {
 		return name
@@ -42,15 +42,15 @@ func (k Kinds) Argument(kind *plan.OwnerKind, name string) string {
 	return strings.ToLower(kind.Kind) + "/" + name
 }
 
-// Resource is one that is read.
+// Resource is a resource to read.
 type Resource struct {
 	schema.GroupVersionResource
 
 	Kind string
-	// IsOptional means that without it, only parts of an explanation are missing.
+	// IsOptional means that without the resource, only parts of an explanation are missing.
 	IsOptional bool
 
-	// isTrimmed drops the managers of fields, which are a third to half of the memory.
+	// isTrimmed drops managedFields, which take a third to half of the memory.
 	isTrimmed bool
 }
 
@@ -85,15 +85,14 @@ func (k Kinds) Children() []Resource {
 	return children
 }
 
-// The resources of what Deployments lead to, and of Events.
+// The resources of the objects that Deployments lead to, and of Events.
 var (
 	ReplicaSets = Resource{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", true, true}
 	Pods        = Resource{corev1.SchemeGroupVersion.WithResource("pods"), "Pod", true, true}
 	Events      = Resource{corev1.SchemeGroupVersion.WithResource("events"), "Event", true, true}
 )
 
-// Explaining returns the resources that explain owners: their children, with the managers of their fields, and what these
-// lead to.
+// Explaining returns the resources that explain owners: their children with managedFields, and what these lead to.
 func (k Kinds) Explaining() []Resource {
 	all := k.Children()
 	for i := range all {
@@ -102,7 +101,7 @@ func (k Kinds) Explaining() []Resource {
 	return adding(all, ReplicaSets, Pods, Events)
 }
 
-// adding adds resources that are not there yet.
+// adding adds resources that are not in the list yet.
 func adding(to []Resource, resources ...Resource) []Resource {
 	for _, r := range resources {
 		if !slices.ContainsFunc(to, func(known Resource) bool { return known.GroupVersionResource == r.GroupVersionResource }) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package explain says why a Foo is as it is, from objects that were read. It reads
-// nothing itself.
+// Package explain explains a Foo's current state from objects that the caller has read.
 package explain
 
 import (
@@ -25,25 +24,25 @@ import (
 	"example.com/sample-controller/tools/preview"
 )
 
-// Subject is a Foo with all that explains it.
+// Subject is a Foo with everything that explains it.
 type Subject struct {
 	Owner plan.Owner
 	Kind  *plan.OwnerKind
 	preview.World
 
-	// Missing are the errors of what the account may not read.
+	// Missing holds an error for each resource that the account may not read.
 	Missing []error
 	Lease   cluster.Lease
 	Now     time.Time
 }
 
-// Finding is something to know, and what the reader can do about it, if anything.
+// Finding is a fact, with advice on what the reader can do about it, if anything.
 type Finding struct {
 	Text   string `json:"text"`
 	Advice string `json:"advice,omitempty"`
 }
 
-// Explanation is why a Foo is as it is.
+// Explanation explains a Foo's current state.
 type Explanation struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
@@ -52,13 +51,13 @@ type Explanation struct {
 	State    Finding   `json:"state"`
 	Since    string    `json:"since,omitempty"`
 	Findings []Finding `json:"findings,omitempty"` // about the Foo itself
-	// Controller is whether a controller is working.
+	// Controller tells whether a controller is running.
 	Controller Controller   `json:"controller"`
 	Has        []Node       `json:"has"`
 	Next       *report.Plan `json:"next"`
 	Owners     []Owned      `json:"owners,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
-	// Missing are the permissions that the account lacks.
+	// Missing lists the permissions that the account lacks.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -94,11 +93,11 @@ func Of(s *Subject) (*Explanation, error) {
 	return e, nil
 }
 
-// addState adds what the Foo's condition says.
+// addState adds the state that the Foo's conditions report.
 func (s *Subject) addState(e *Explanation) {
 	condition := meta.FindStatusCondition(*s.Owner.GetConditions(), samplev1alpha1.ConditionReady)
 	if condition == nil || condition.Reason == samplev1alpha1.ReasonPending {
-		e.State = Finding{Text: "no controller has synced it"}
+		e.State = Finding{Text: "no controller has synced it yet"}
 	} else {
 		e.State = Finding{report.Ready(s.Owner), ""}
 		if condition.Status != metav1.ConditionTrue {
@@ -107,7 +106,7 @@ func (s *Subject) addState(e *Explanation) {
 		e.Since = s.age(condition.LastTransitionTime.Time)
 		if condition.ObservedGeneration != s.Owner.GetGeneration() {
 			e.Findings = append(e.Findings, Finding{Text: fmt.Sprintf(
-				"this is of generation %d, but the spec is of generation %d: the controller has not seen that yet", condition.ObservedGeneration, s.Owner.GetGeneration())})
+				"this status describes generation %d of the spec, which is now at generation %d: the controller has not synced the change yet", condition.ObservedGeneration, s.Owner.GetGeneration())})
 		}
 	}
 	for _, row := range s.Kind.Children {
@@ -120,7 +119,7 @@ func (s *Subject) addState(e *Explanation) {
 	}
 }
 
-// Controller says whether a controller is working.
+// Controller tells whether a controller is running.
 type Controller struct {
 	Finding
 
@@ -128,45 +127,45 @@ type Controller struct {
 	State string `json:"state"`
 }
 
-// Controller says whether a controller is working, by its Lease.
+// Controller uses the Lease to find out whether a controller is running.
 func (s *Subject) Controller() Controller {
 	lease, name := s.Lease.Lease, s.Lease.Name.String()
 	stopped := func(text string) Controller {
-		return Controller{Finding{"not running: " + text, "nothing changes until one runs; see: kubectl get pods -n " + s.Lease.Name.Namespace}, "stopped"}
+		return Controller{Finding{"not running: " + text, "nothing changes until a controller runs; check its Pods: kubectl get pods -n " + s.Lease.Name.Namespace}, "stopped"}
 	}
 	switch err := s.Lease.Err; {
 	case apierrors.IsNotFound(err):
 		return Controller{Finding{"unknown: there is no Lease " + name,
-			"a controller without -leader-elect has none; for another Lease, set --lease-namespace and --lease-name"}, "unknown"}
+			"a controller without -leader-elect has no Lease; if yours has another name, set --lease-namespace and --lease-name"}, "unknown"}
 	case err != nil:
 		return Controller{Finding{Text: fmt.Sprintf("unknown: the Lease %s can't be read: %v", name, err)}, "unknown"}
 	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
-		return stopped("nobody holds the Lease " + name)
+		return stopped("the Lease " + name + " has no holder")
 	case s.Now.Sub(lease.Spec.RenewTime.Time) > time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second:
 		return stopped(fmt.Sprintf("its Lease %s was last renewed %s ago", name, s.age(lease.Spec.RenewTime.Time)))
 	}
 	return Controller{Finding{Text: fmt.Sprintf("%s, which renewed its Lease %s ago", *lease.Spec.HolderIdentity, s.age(lease.Spec.RenewTime.Time))}, "running"}
 }
 
-// deletion says what holds up the deletion of an object, or returns nil.
+// deletion explains what blocks the deletion of an object, or returns nil.
 func (s *Subject) deletion(resource string, object metav1.Object) *Finding {
 	deleted := object.GetDeletionTimestamp()
 	if deleted == nil {
 		return nil
 	}
-	found := &Finding{Text: "it has been in deletion for " + s.age(deleted.Time)}
+	found := &Finding{Text: "it has been terminating for " + s.age(deleted.Time)}
 	finalizers := slices.Clone(object.GetFinalizers())
 	for _, collector := range []struct{ finalizer, does string }{
-		{metav1.FinalizerDeleteDependents, "deleted what it owns"}, {metav1.FinalizerOrphanDependents, "released what it owns"},
+		{metav1.FinalizerDeleteDependents, "deleted its dependents"}, {metav1.FinalizerOrphanDependents, "orphaned its dependents"},
 	} {
 		if i := slices.Index(finalizers, collector.finalizer); i >= 0 {
 			finalizers = slices.Delete(finalizers, i, i+1)
-			found.Text += ", and stays until the garbage collector has " + collector.does
+			found.Text += "; it remains until the garbage collector has " + collector.does
 		}
 	}
 	if len(finalizers) > 0 {
-		found.Text += ", and stays until somebody removes the finalizers " + strings.Join(finalizers, ", ")
-		found.Advice = fmt.Sprintf("find out whose they are, and why these do not remove them; to see them: kubectl get %s -n %s %s -o jsonpath='{.metadata.finalizers}'",
+		found.Text += "; it remains until these finalizers are removed: " + strings.Join(finalizers, ", ")
+		found.Advice = fmt.Sprintf("find out which controllers own the finalizers, and why they have not removed them: kubectl get %s -n %s %s -o jsonpath='{.metadata.finalizers}'",
 			resource, object.GetNamespace(), object.GetName())
 	}
 	return found
@@ -178,7 +177,7 @@ func newestFirst(events []*corev1.Event) []*corev1.Event {
 	})
 }
 
-// lastSeen returns when an Event was last counted.
+// lastSeen returns the time of an Event's last occurrence.
 func lastSeen(event *corev1.Event) time.Time {
 	seen := []time.Time{event.CreationTimestamp.Time, event.LastTimestamp.Time, event.EventTime.Time}
 	if event.Series != nil {
@@ -191,7 +190,7 @@ func (s *Subject) age(since time.Time) string {
 	return duration.HumanDuration(s.Now.Sub(since))
 }
 
-// Print prints an explanation for people. At most maxEvents Events fit on a screen.
+// Print prints an explanation as text, with at most maxEvents Events.
 func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 	out := &screen{printer, map[string]bool{}}
 	out.Printf("%s %s/%s\n", e.Kind, e.Namespace, e.Name)
@@ -204,9 +203,9 @@ func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 		out.finding("  ! ", finding)
 	}
 	out.finding("  Controller: ", e.Controller.Finding)
-	out.Printf("\nWhat it has:\n")
+	out.Printf("\nOwned objects:\n")
 	if len(e.Has) == 0 {
-		out.Printf("  nothing\n")
+		out.Printf("  none\n")
 	}
 	out.nodes(e.Has, "  ")
 	if e.Next.IsSilent() {
@@ -216,7 +215,7 @@ func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 		e.Next.PrintSteps(printer)
 	}
 	for _, owned := range e.Owners {
-		owned.print(printer, e.Kind)
+		owned.print(printer)
 	}
 	e.printEvents(out, maxEvents)
 	for _, missing := range e.Missing {
@@ -229,7 +228,7 @@ func (e *Explanation) printEvents(out *screen, most int) {
 	if len(e.Events) == 0 {
 		return
 	}
-	out.Printf("\nEvents, the newest first:\n")
+	out.Printf("\nEvents, newest first:\n")
 	for _, event := range e.Events[:min(len(e.Events), most)] {
 		out.Printf("  %-5s %-8s %s: %s: %s\n", event.Age, event.Type, event.Object, event.Reason, event.Message)
 	}
@@ -238,14 +237,14 @@ func (e *Explanation) printEvents(out *screen, most int) {
 	}
 }
 
-// screen prints each advice once.
+// screen prints each piece of advice once.
 type screen struct {
 	*report.Printer
 
 	advised map[string]bool
 }
 
-// finding prints a finding, and new advice in a line of its own.
+// finding prints a finding and, on the next line, advice that was not printed before.
 func (s *screen) finding(indent string, finding Finding) {
 	s.Printf("%s%s\n", indent, finding.Text)
 	if finding.Advice == "" || s.advised[finding.Advice] {

@@ -24,7 +24,7 @@ import (
 	"example.com/sample-controller/tools/preview"
 )
 
-// settled returns a Foo that has what it asks for, beside a controller that works.
+// settled returns a Foo in its desired state, and a running controller.
 func settled(now time.Time) (*Subject, *appsv1.Deployment) {
 	renewed, holder, valid := metav1.NewMicroTime(now.Add(-time.Second)), "one", int32(15)
 	deployment := footest.Deployment("a")
@@ -47,31 +47,31 @@ func TestPrint(t *testing.T) {
 		"settled": {func(*Subject, *appsv1.Deployment) {}, []string{
 			"Foo team-a/a\n  ready: ", "Controller: one, which renewed its Lease 1s ago", "Deployment web  2 of 2 available", "The next sync writes nothing.",
 		}},
-		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Owner.SetGeneration(2) }, []string{"! this is of generation 1, but the spec is of generation 2"}},
+		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Owner.SetGeneration(2) }, []string{"! this status describes generation 1 of the spec, which is now at generation 2"}},
 		"a condition of a child": {func(s *Subject, _ *appsv1.Deployment) {
 			s.Kind.Children[0].Condition = "Exposed"
 			*s.Owner.GetConditions() = append(*s.Owner.GetConditions(), metav1.Condition{
 				Type: "Exposed", Status: "False", Reason: "Progressing", Message: "no address yet", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
 			})
 		}, []string{"! Exposed is False, Progressing, for 60s: no address yet\n"}},
-		"a Lease that nobody holds": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Spec.HolderIdentity = new("") }, []string{"not running: nobody holds the Lease ns/lease"}},
+		"a Lease without a holder": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Spec.HolderIdentity = new("") }, []string{"not running: the Lease ns/lease has no holder"}},
 		"no Lease": {func(s *Subject, _ *appsv1.Deployment) {
 			s.Lease.Err = apierrors.NewNotFound(coordinationv1.Resource("leases"), "lease")
-		}, []string{"unknown: there is no Lease ns/lease", "-> a controller without -leader-elect has none"}},
+		}, []string{"unknown: there is no Lease ns/lease", "-> a controller without -leader-elect has no Lease"}},
 		"a Lease that can't be read": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Err = errors.New("no permission") }, []string{"unknown: the Lease ns/lease can't be read: no permission"}},
 		"a deletion in the foreground": {func(s *Subject, _ *appsv1.Deployment) { footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo)) }, []string{
-			"! it has been in deletion for 60m, and stays until the garbage collector has deleted what it owns\n"}},
+			"! it has been terminating for 60m; it remains until the garbage collector has deleted its dependents\n"}},
 		"a deletion that is held up": {func(s *Subject, _ *appsv1.Deployment) {
 			footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo))
 			s.Owner.SetFinalizers(append(s.Owner.GetFinalizers(), "example.com/x"))
-		}, []string{"has deleted what it owns, and stays until somebody removes the finalizers example.com/x", "-> find out whose they are"}},
+		}, []string{"has deleted its dependents; it remains until these finalizers are removed: example.com/x", "-> find out which controllers own the finalizers"}},
 		"writers of fields": {func(_ *Subject, d *appsv1.Deployment) {
 			d.ManagedFields = []metav1.ManagedFieldsEntry{
 				managed("first", metav1.NewTime(now.Add(-time.Hour)), `{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"nginx\"}":{".":{},"f:image":{}}}}}}}`),
 				managed("last", metav1.NewTime(now.Add(-time.Minute)), `{"f:spec":{"f:replicas":{},"f:paused":{}}}`),
 				managed("maker", metav1.NewTime(now), `{"f:spec":{"f:selector":{},"f:template":{"f:spec":{"f:automountServiceAccountToken":{}}}}}`),
 			}
-		}, []string{":\n  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
+		}, []string{"\nLast writer of each owned field of Deployment web:\n  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
 		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
 			for _, event := range []*corev1.Event{
 				{ObjectMeta: metav1.ObjectMeta{Namespace: s.Owner.GetNamespace(), Name: "a"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
@@ -80,7 +80,7 @@ func TestPrint(t *testing.T) {
 			} {
 				s.Add(cluster.Events.GroupVersionResource, event)
 			}
-		}, []string{"Events, the newest first:\n  2s    Warning  Foo a: Why: because\n"}},
+		}, []string{"Events, newest first:\n  2s    Warning  Foo a: Why: because\n"}},
 		"advice once": {func(s *Subject, d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: q"}}
 			*s.Owner.GetConditions() = footest.Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed, "exceeded quota: q", footest.Now)

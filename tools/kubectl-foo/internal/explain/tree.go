@@ -22,20 +22,19 @@ import (
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
-// Node is an object of the tree below a Foo.
+// Node is an object in the tree below a Foo.
 type Node struct {
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
 	State string `json:"state,omitempty"`
-	// Waits are what the object waits for.
+	// Waits lists what the object is waiting for.
 	Waits []Finding `json:"waits,omitempty"`
 	Below []Node    `json:"below,omitempty"`
 
 	created time.Time
 }
 
-// tree returns the Foo's children and what these control, and the Events about all of them
-// and about the Foo.
+// tree returns the Foo's children with the objects that they control, and the Events about all of them.
 func (s *Subject) tree() (nodes []Node, events []*corev1.Event) {
 	nodes, events = []Node{}, s.eventsAbout(s.Owner)
 	for _, row := range s.Kind.Children {
@@ -54,8 +53,7 @@ func (s *Subject) eventsAbout(object plan.Object) []*corev1.Event {
 	return events
 }
 
-// node returns an object with the ReplicaSets and Pods below it, the newest first, and adds
-// the Events about them.
+// node returns an object with the ReplicaSets and Pods below it, newest first, and adds their Events.
 func (s *Subject) node(kind string, object plan.Object, events *[]*corev1.Event) Node {
 	*events = append(*events, s.eventsAbout(object)...)
 	node := Node{kind, object.GetName(), stateOf(object), waitsOf(object), nil, object.GetCreationTimestamp().Time}
@@ -66,7 +64,7 @@ func (s *Subject) node(kind string, object plan.Object, events *[]*corev1.Event)
 		for _, below := range s.Below(resource.GroupVersionResource, object) {
 			drawn := s.node(resource.Kind, below, events)
 			if set, ok := below.(*appsv1.ReplicaSet); ok && set.Status.Replicas == 0 && ptr.Deref(set.Spec.Replicas, 1) == 0 {
-				continue // an old one has no Pods, and says nothing
+				continue // an old ReplicaSet without Pods explains nothing
 			}
 			node.Below = append(node.Below, drawn)
 		}
@@ -75,7 +73,7 @@ func (s *Subject) node(kind string, object plan.Object, events *[]*corev1.Event)
 	return node
 }
 
-// stateOf returns the counts of an object.
+// stateOf summarizes the state of an object.
 func stateOf(object plan.Object) string {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
@@ -88,7 +86,7 @@ func stateOf(object plan.Object) string {
 	return ""
 }
 
-// waitsOf returns what an object waits for.
+// waitsOf returns what an object is waiting for.
 func waitsOf(object plan.Object) []Finding {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
@@ -108,7 +106,7 @@ func waitsOf(object plan.Object) []Finding {
 func deploymentWaits(deployment *appsv1.Deployment) []Finding {
 	var waits []Finding
 	if deployment.Spec.Paused {
-		waits = append(waits, Finding{"it is paused", fmt.Sprintf("to go on: kubectl rollout resume -n %s deployment/%s", deployment.Namespace, deployment.Name)})
+		waits = append(waits, Finding{"it is paused", fmt.Sprintf("to resume it: kubectl rollout resume -n %s deployment/%s", deployment.Namespace, deployment.Name)})
 	}
 	for _, condition := range deployment.Status.Conditions {
 		isFailure := condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue
@@ -135,31 +133,31 @@ func podWaits(pod *corev1.Pod) []Finding {
 		}
 		if last := status.LastTerminationState.Terminated; last != nil {
 			waits = append(waits, Finding{
-				fmt.Sprintf("container %s ended with exit code %d: %s", status.Name, last.ExitCode, last.Reason),
-				fmt.Sprintf("its last words: kubectl logs -n %s %s -c %s --previous", pod.Namespace, pod.Name, status.Name),
+				fmt.Sprintf("container %s exited with code %d: %s", status.Name, last.ExitCode, last.Reason),
+				fmt.Sprintf("see its last output: kubectl logs -n %s %s -c %s --previous", pod.Namespace, pod.Name, status.Name),
 			})
 		}
 	}
 	return waits
 }
 
-// found returns what a condition or a container says, with advice.
+// found returns the reason and message of a condition or a container, with advice.
 func found(reason, message, namespace string) Finding {
 	return Finding{reason + ": " + message, adviceAbout(reason+": "+message, namespace)}
 }
 
-// advice is what a user can do about a failure that a text tells of, for a NAMESPACE.
+// advice lists what a user can do about a failure whose description contains a text.
 var advice = []struct{ text, do string }{
-	{"exceeded quota", "lower spec.replicas, or ask for a larger quota: kubectl describe resourcequota -n NAMESPACE"},
-	{"failed calling webhook", "the webhook is down or slow; whoever runs it has to repair it, and the controller then goes on by itself: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
-	{"denied the request", "a policy or webhook of the cluster refuses this; its owner can say why"},
-	{"ValidatingAdmissionPolicy", "a policy of the cluster refuses this: kubectl get validatingadmissionpolicies"},
-	{"InvalidImageName", "the controller's flag -image names no image"},
-	{"ErrImage", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
-	{"ImagePull", "see whether the image exists and the nodes may pull it; the controller's flag -image names it"},
-	{"Unschedulable", "see what the nodes have left: kubectl describe nodes"},
-	{"FailedCreate", "the events of the ReplicaSet say more: kubectl get events -n NAMESPACE"},
-	{"ProgressDeadlineExceeded", "what its Pods wait for is below, and in: kubectl get events -n NAMESPACE"},
+	{"exceeded quota", "lower spec.replicas, or request a larger quota: kubectl describe resourcequota -n NAMESPACE"},
+	{"failed calling webhook", "the webhook is down or slow; its owner must fix it, and the controller then continues on its own: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"},
+	{"denied the request", "an admission policy or webhook rejects this; ask its owner why"},
+	{"ValidatingAdmissionPolicy", "an admission policy rejects this: kubectl get validatingadmissionpolicies"},
+	{"InvalidImageName", "the controller's flag -image is not the name of an image"},
+	{"ErrImage", "check that the image exists and that the nodes may pull it; the controller's flag -image sets it"},
+	{"ImagePull", "check that the image exists and that the nodes may pull it; the controller's flag -image sets it"},
+	{"Unschedulable", "check what the nodes have available: kubectl describe nodes"},
+	{"FailedCreate", "the ReplicaSet's Events have the details: kubectl get events -n NAMESPACE"},
+	{"ProgressDeadlineExceeded", "check what its Pods are waiting for, below and in: kubectl get events -n NAMESPACE"},
 }
 
 // adviceAbout returns what a user can do, or "".
@@ -172,7 +170,7 @@ func adviceAbout(text, namespace string) string {
 	return ""
 }
 
-// Owned says who wrote the fields of a child that the Foo owns, by the managers of fields.
+// Owned lists the last writer of each owned field of a child, from its managedFields.
 type Owned struct {
 	Kind   string  `json:"kind"`
 	Name   string  `json:"name"`
@@ -187,7 +185,7 @@ type Field struct {
 	Age       string `json:"age,omitempty"`
 }
 
-// owners returns the writers of the owned fields, which are what SetOwned adds to a new child.
+// owners returns the writers of the fields that SetOwned adds to a new child: the owned fields.
 func (s *Subject) owners() ([]Owned, error) {
 	var owners []Owned
 	for _, row := range s.Kind.Children {
@@ -207,8 +205,8 @@ func (s *Subject) owners() ([]Owned, error) {
 	return owners, nil
 }
 
-func (o *Owned) print(out *report.Printer, owner string) {
-	out.Printf("\nWho wrote what the %s owns of %s %s:\n", owner, o.Kind, o.Name)
+func (o *Owned) print(out *report.Printer) {
+	out.Printf("\nLast writer of each owned field of %s %s:\n", o.Kind, o.Name)
 	for _, field := range o.Fields {
 		ago := ""
 		if field.Age != "" {
@@ -218,15 +216,15 @@ func (o *Owned) print(out *report.Printer, owner string) {
 	}
 }
 
-// writers returns the fields that managers own, in the order of their paths.
-func (s *Subject) writers(asked map[string]any, entries []metav1.ManagedFieldsEntry) []Field {
+// writers returns the owned fields with their last writers, sorted by path.
+func (s *Subject) writers(owned map[string]any, entries []metav1.ManagedFieldsEntry) []Field {
 	last := map[string]metav1.ManagedFieldsEntry{}
 	for _, entry := range entries {
-		var owned map[string]any
-		if entry.FieldsV1 == nil || entry.Subresource == "status" || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) != nil {
+		var managed map[string]any
+		if entry.FieldsV1 == nil || entry.Subresource == "status" || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &managed) != nil {
 			continue
 		}
-		for _, path := range ownedLeaves(asked, owned, "") {
+		for _, path := range managedLeaves(owned, managed, "") {
 			if known, found := last[path]; !found || known.Time.Before(entry.Time) {
 				last[path] = entry
 			}
@@ -243,21 +241,21 @@ func (s *Subject) writers(asked map[string]any, entries []metav1.ManagedFieldsEn
 	return fields
 }
 
-// ownedLeaves returns the paths of the leaves of a value that a manager owns.
-func ownedLeaves(value any, owned map[string]any, path string) []string {
+// managedLeaves returns the paths of the leaves of a value that a manager has set.
+func managedLeaves(value any, managed map[string]any, path string) []string {
 	var leaves []string
 	switch value := value.(type) {
 	case map[string]any:
 		for name, field := range value {
-			if below, ok := owned["f:"+name].(map[string]any); ok {
-				leaves = append(leaves, ownedLeaves(field, below, strings.TrimPrefix(path+"."+name, "."))...)
+			if below, ok := managed["f:"+name].(map[string]any); ok {
+				leaves = append(leaves, managedLeaves(field, below, strings.TrimPrefix(path+"."+name, "."))...)
 			}
 		}
 	case []any:
 		for i, element := range value {
-			for key, below := range owned {
+			for key, below := range managed {
 				if below, ok := below.(map[string]any); ok && isElement(element, key) {
-					leaves = append(leaves, ownedLeaves(element, below, fmt.Sprintf("%s[%d]", path, i))...)
+					leaves = append(leaves, managedLeaves(element, below, fmt.Sprintf("%s[%d]", path, i))...)
 				}
 			}
 		}
@@ -267,8 +265,7 @@ func ownedLeaves(value any, owned map[string]any, path string) []string {
 	return leaves
 }
 
-// isElement reports whether a list's element has the key of a managed field, such as
-// k:{"name":"nginx"}.
+// isElement reports whether a list's element has the key in managedFields, such as k:{"name":"nginx"}.
 func isElement(element any, key string) bool {
 	text, isKey := strings.CutPrefix(key, "k:")
 	fields, isMap := element.(map[string]any)

@@ -36,7 +36,7 @@ const (
 	FormatYAML = "yaml"
 )
 
-// CheckFormat refuses a format that is not one of the allowed.
+// CheckFormat returns an error if a format is not one of the allowed.
 func CheckFormat(format string, allowed ...string) error {
 	if !slices.Contains(allowed, format) {
 		return fmt.Errorf("--output=%q: must be one of %s", format, strings.Join(allowed, ", "))
@@ -44,16 +44,16 @@ func CheckFormat(format string, allowed ...string) error {
 	return nil
 }
 
-// Plan is what the next sync of a Foo would write, and what the API server says of it.
+// Plan is what the next sync of a Foo would write, with the API server's responses.
 type Plan struct {
 	Sync *preview.Sync `json:"-"`
 
 	Kind      string  `json:"kind"`
 	Namespace string  `json:"namespace"`
 	Name      string  `json:"name"`
-	Writes    []Write `json:"writes"` // as those of Sync
+	Writes    []Write `json:"writes"` // in the order of Sync
 	Status    any     `json:"status,omitempty"`
-	// StatusMayWait means that the status is written some seconds later.
+	// StatusMayWait means that the status is written within seconds and not at once.
 	StatusMayWait bool    `json:"statusMayWait,omitempty"`
 	StatusAnswer  *Answer `json:"statusAnswer,omitempty"`
 }
@@ -70,13 +70,13 @@ type Write struct {
 	Answer *Answer        `json:"answer,omitempty"`
 }
 
-// Answer is what an API server says of a write. There is none if it was not asked, or would
-// store what it is sent.
+// Answer is an API server's response to a write. There is none if no dry run was sent, or if the
+// object would be stored as sent.
 type Answer struct {
-	// Refused is why the API server refuses the write, or "".
+	// Refused is why the API server rejects the write, or "".
 	Refused string `json:"refused,omitempty"`
-	// Differs says in which of the Foo's fields what it would store differs from what is
-	// sent, as an admission webhook may do, or "".
+	// Differs lists the owned fields that the API server would store with other values than
+	// sent, perhaps because of an admission webhook, or "".
 	Differs string `json:"differs,omitempty"`
 }
 
@@ -89,8 +89,8 @@ func NewPlan(sync *preview.Sync) (*Plan, error) {
 		p.Status, p.StatusMayWait = sync.After.GetStatus(), sync.StatusMayWait()
 	}
 	for _, write := range sync.Writes {
-		before, beforeErr := FieldsOf(write.Before)
-		after, afterErr := FieldsOf(write.After)
+		before, beforeErr := fieldsOf(write.Before)
+		after, afterErr := fieldsOf(write.After)
 		diff, diffErr := diffOf(write, before, after)
 		if err := errors.Join(beforeErr, afterErr, diffErr); err != nil {
 			return nil, err
@@ -100,8 +100,8 @@ func NewPlan(sync *preview.Sync) (*Plan, error) {
 	return p, nil
 }
 
-// IsSilent reports whether there is nothing to say: nothing is written, and no object of
-// somebody else is in the way.
+// IsSilent reports whether there is nothing to print: nothing is written, and no object that
+// belongs to someone else is in the way.
 func (p *Plan) IsSilent() bool {
 	return p.Sync.IsIdle() && !slices.ContainsFunc(p.Writes, func(write Write) bool { return write.Verb == plan.ActionLeave })
 }
@@ -130,7 +130,7 @@ func PrintPlans(out io.Writer, format string, plans []*Plan) error {
 	return printer.err
 }
 
-// marks are what the lines of writes begin with.
+// marks begin the lines of writes.
 var marks = map[plan.Action]string{
 	plan.ActionCreate: "+", plan.ActionUpdate: "~", plan.ActionAdopt: ">", plan.ActionDelete: "-", plan.ActionLeave: "!", plan.ActionWait: ".", plan.ActionSuspend: ".",
 }
@@ -169,10 +169,10 @@ func printAnswer(out *Printer, answer *Answer) {
 		return
 	}
 	if answer.Refused != "" {
-		out.Printf("      the API server would refuse this: %s\n", answer.Refused)
+		out.Printf("      the API server would reject this: %s\n", answer.Refused)
 	}
 	if answer.Differs != "" {
-		out.Printf("      the API server would store something else: %s\n", answer.Differs)
+		out.Printf("      the API server would store other values: %s\n", answer.Differs)
 	}
 }
 
@@ -188,8 +188,8 @@ func Ready(owner plan.Owner) string {
 	return fmt.Sprintf("not ready, %s: %s", condition.Reason, condition.Message)
 }
 
-// diffOf returns the difference that a write makes to an object without its status, in the
-// unified format. All lines of a new object are new; a deletion has none.
+// diffOf returns a unified diff of an object, without its status, before and after a write. A
+// deletion has no diff.
 func diffOf(write preview.Write, before, after map[string]any) (string, error) {
 	if after == nil {
 		return "", nil
@@ -200,8 +200,8 @@ func diffOf(write preview.Write, before, after map[string]any) (string, error) {
 	return udiff.Unified("live"+name, "planned"+name, was, is), errors.Join(wasErr, isErr)
 }
 
-// desired returns an object as YAML without its status. In a difference, the second line of
-// a text could pass for a line of ours.
+// desired returns an object as YAML without its status. It quotes strings, because the second
+// line of one could pass for a line of the output.
 func desired(fields map[string]any) (string, error) {
 	if fields == nil {
 		return "", nil
@@ -234,7 +234,7 @@ func summary(plans []*Plan) string {
 		}
 	}
 	if silent == len(plans) {
-		return fmt.Sprintf("Nothing to do: %s as asked.", counted(len(plans), kindOf(plans)+" is", kindOf(plans)+"s are"))
+		return fmt.Sprintf("Nothing to do: %s.", counted(len(plans), kindOf(plans)+" is in its desired state", kindOf(plans)+"s are in their desired state"))
 	}
 	text := fmt.Sprintf("+%d ~%d -%d", counts[plan.ActionCreate], counts[plan.ActionUpdate]+counts[plan.ActionAdopt], counts[plan.ActionDelete])
 	if left := counts[plan.ActionLeave]; left > 0 {
@@ -242,12 +242,12 @@ func summary(plans []*Plan) string {
 	}
 	text += ", " + counted(statuses, "status", "statuses")
 	if refused > 0 {
-		text += fmt.Sprintf(", %d refused", refused)
+		text += fmt.Sprintf(", %d rejected", refused)
 	}
 	return text + " of " + counted(len(plans), kindOf(plans), kindOf(plans)+"s")
 }
 
-// kindOf returns the kind of the owners of plans, or "object" if there are several.
+// kindOf returns the owners' kind, or "object" if there are several.
 func kindOf(plans []*Plan) string {
 	if len(plans) == 0 || slices.ContainsFunc(plans, func(p *Plan) bool { return p.Kind != plans[0].Kind }) {
 		return "object"
@@ -262,30 +262,28 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// colours are those of the lines of differences (ECMA-48).
-var colours = map[byte]string{'+': "\x1b[32m", '-': "\x1b[31m"}
+// colors are the colors of added and removed lines in a diff (ECMA-48).
+var colors = map[byte]string{'+': "\x1b[32m", '-': "\x1b[31m"}
 
-// Printer prints, in colours on a terminal. It remembers the first error, and prints
-// nothing after it.
+// Printer prints, with colors on a terminal. After the first error, it prints nothing.
 type Printer struct {
-	out     io.Writer
-	colours bool
-	err     error
+	out    io.Writer
+	colors bool
+	err    error
 }
 
-// NewPrinter returns a Printer. There are no colours if the environment variable NO_COLOR
-// is set (no-color.org).
+// NewPrinter returns a Printer. The environment variable NO_COLOR turns colors off (no-color.org).
 func NewPrinter(out io.Writer) *Printer {
 	file, isFile := out.(*os.File)
-	return &Printer{out: out, colours: isFile && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""}
+	return &Printer{out: out, colors: isFile && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""}
 }
 
 // Err returns the first error.
 func (p *Printer) Err() error { return p.err }
 
-// Printf prints a text. Much of what its arguments say was written by others, who must be
-// able neither to control the terminal nor to begin a line. So it quotes their characters
-// that can't be printed, and a Printer has no other way to print.
+// Printf prints a text. Others wrote much of what its arguments contain, and must be able neither
+// to control the terminal nor to begin a line. It therefore quotes unprintable characters in the
+// arguments, and a Printer has no other way to print.
 func (p *Printer) Printf(format string, args ...any) {
 	for i, arg := range args {
 		if _, isNumber := arg.(int); !isNumber {
@@ -301,12 +299,12 @@ func (p *Printer) print(text string) {
 	}
 }
 
-// printDiff prints a difference with its lines indented.
+// printDiff prints a diff with indented lines.
 func (p *Printer) printDiff(indent, diff string) {
 	for line := range strings.Lines(diff) {
-		text, colour := printable.Quote(strings.TrimSuffix(line, "\n")), colours[line[0]]
-		if p.colours && colour != "" {
-			text = colour + text + "\x1b[0m"
+		text, color := printable.Quote(strings.TrimSuffix(line, "\n")), colors[line[0]]
+		if p.colors && color != "" {
+			text = color + text + "\x1b[0m"
 		}
 		p.print(indent + text + "\n")
 	}
@@ -318,15 +316,15 @@ func PrintStructured(out io.Writer, format string, value any) error {
 	if err != nil {
 		return err
 	}
-	// The library for YAML refuses control characters, which the one for JSON leaves.
+	// The YAML library rejects control characters, which the JSON library keeps.
 	data = append(printable.EscapeJSON(data), '\n')
 	if format == FormatYAML {
 		text, err := yaml.JSONToYAML(data)
 		if err != nil {
 			return err
 		}
-		// YAML leaves some characters as they are that are not safe to print, such as those
-		// that reverse text. JSON need not, and is YAML, too.
+		// YAML keeps some characters that are not safe to print, such as those that reverse
+		// text. JSON escapes them, and is also valid YAML.
 		if !bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 			data = text
 		}
@@ -335,7 +333,7 @@ func PrintStructured(out io.Writer, format string, value any) error {
 	return err
 }
 
-// quoted quotes the strings of a value, so that each takes one line.
+// quoted quotes the strings in a value, so that each takes one line.
 func quoted(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -352,11 +350,11 @@ func quoted(value any) any {
 	return value
 }
 
-// FieldsOf returns a child's fields, with apiVersion and kind, and without those that are
-// null or that only API servers read. No child has none.
-func FieldsOf(child plan.Object) (map[string]any, error) {
+// fieldsOf returns a child's fields, with apiVersion and kind, but without null fields and
+// managedFields. For a nil child, it returns nil.
+func fieldsOf(child plan.Object) (map[string]any, error) {
 	if child == nil {
-		return nil, nil //nolint:nilnil // as nothing is printed of it
+		return nil, nil //nolint:nilnil // nothing is printed
 	}
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
 	if err != nil {
@@ -377,7 +375,7 @@ func FieldsOf(child plan.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// dropNull drops fields that are null, such as the creationTimestamp of a template.
+// dropNull drops null fields, such as a template's creationTimestamp.
 func dropNull(fields map[string]any) {
 	for name, value := range fields {
 		switch value := value.(type) {

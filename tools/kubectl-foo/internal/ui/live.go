@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page shows, kept up to date by informers, and what it gets of that, as JSON.
+// The state that the page shows: informers keep it up to date, and views send it as JSON.
 
 package ui
 
@@ -35,8 +35,7 @@ import (
 )
 
 const (
-	// leasePeriod is how often the controller's Lease is read. Ages on the page are as
-	// old at most.
+	// leasePeriod is how often the controller's Lease is read, and the ages on the page renewed.
 	leasePeriod = 5 * time.Second
 	// leaseTimeout limits a read of the Lease.
 	leaseTimeout = 4 * time.Second
@@ -44,18 +43,17 @@ const (
 	auditPeriod = 500 * time.Millisecond
 )
 
-// Options say what the page shows.
+// Options define what the page shows.
 type Options struct {
 	Cluster *cluster.Cluster
 	Kinds   cluster.Kinds
 	// Lease is the name of the controller's Lease.
 	Lease cache.ObjectName
-	// Audit is the API server's audit log to follow, or "", and You the user whom its
-	// pictures call "you".
+	// Audit is the API server's audit log to follow, or "". Its pictures call the user You "you".
 	Audit, You string
 }
 
-// Live is the state of the cluster, up to date.
+// Live keeps the state of the cluster up to date.
 type Live struct {
 	Options
 
@@ -65,10 +63,10 @@ type Live struct {
 
 	mu    sync.Mutex
 	lease cluster.Lease
-	// lost is why the API server can't be reached since a time, or nil.
+	// lost is why the API server has been unreachable since a time, or nil.
 	lost  error
 	since time.Time
-	// log has the writes of the audit log, which logErr says why it can't be read.
+	// log has the writes in the audit log. logErr is why the log can't be read, or nil.
 	log    timeline.Log
 	logErr error
 }
@@ -78,7 +76,7 @@ func NewLive(o Options) (*Live, error) {
 	l := &Live{Options: o, world: preview.World{}, log: timeline.Log{You: o.You}}
 	for _, resource := range append(o.Kinds.Owners(), o.Kinds.Explaining()...) {
 		w := &watched{Resource: resource}
-		informer, err := o.Cluster.Informer(resource, func(err error) { w.told(err); l.version.Add(1) })
+		informer, err := o.Cluster.Informer(resource, func(err error) { w.notify(err); l.version.Add(1) })
 		if err != nil {
 			return nil, err
 		}
@@ -117,8 +115,8 @@ func (l *Live) Start(ctx context.Context) error {
 	})
 }
 
-// readLog reads what was written to the audit log since the last call. Lines that are not
-// events are skipped, and make an error.
+// readLog reads the new part of the audit log. Lines that are not events are skipped, and cause an
+// error.
 func (l *Live) readLog(log *audit.Log) {
 	fresh, err := log.Next()
 	l.mu.Lock()
@@ -132,7 +130,7 @@ func (l *Live) readLog(log *audit.Log) {
 	}
 }
 
-// readLease reads the Lease, and makes the page renew the ages that it shows.
+// readLease reads the Lease, and makes the page renew its ages.
 func (l *Live) readLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
@@ -151,8 +149,8 @@ func (l *Live) setLease(lease cluster.Lease) {
 	l.version.Add(1)
 }
 
-// subject returns what explains the owner that an argument means. Owner is nil if there is
-// none.
+// subject returns the owner that an argument names, with everything that explains it. Owner is nil
+// if it does not exist.
 func (l *Live) subject(namespace, argument string) *explain.Subject {
 	l.mu.Lock()
 	s := &explain.Subject{World: l.world, Now: time.Now(), Lease: l.lease}
@@ -172,13 +170,13 @@ func (l *Live) subject(namespace, argument string) *explain.Subject {
 	return s
 }
 
-// problems are why what the page shows may be out of date.
+// problems returns the reasons why the page may be out of date.
 func (l *Live) problems() []string {
 	problems := []string{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.lost != nil { // watches are silent about that for some time
-		problems = append(problems, fmt.Sprintf("out of date: the API server does not answer since %s: %v", l.since.Format(time.DateTime), l.lost))
+	if l.lost != nil { // watches take a while to report this
+		problems = append(problems, fmt.Sprintf("out of date: the API server has not responded since %s: %v", l.since.Format(time.DateTime), l.lost))
 	}
 	for _, w := range l.watched {
 		if err := w.problem(); !w.IsOptional && err != nil {
@@ -191,20 +189,20 @@ func (l *Live) problems() []string {
 	return problems
 }
 
-// watched is an informer that remembers why it can't read its resource.
+// watched is an informer that records why it can't read its resource.
 type watched struct {
 	cache.SharedIndexInformer
 	cluster.Resource
 
 	mu sync.Mutex
-	// err is the last error, and seen the resourceVersion that was read before it. A
-	// later one means that the error is over.
+	// err is the last error, and seen the resourceVersion that was read before it. A later
+	// one means that the informer has recovered.
 	err  error
 	seen string
 }
 
-// told remembers an error.
-func (w *watched) told(err error) {
+// notify records an error.
+func (w *watched) notify(err error) {
 	if err == nil {
 		return
 	}
@@ -223,7 +221,7 @@ func (w *watched) problem() error {
 	return nil
 }
 
-// listView has all Foos.
+// listView lists all Foos.
 type listView struct {
 	// Namespace is "" for all.
 	Namespace  string             `json:"namespace"`
@@ -233,7 +231,7 @@ type listView struct {
 	Items    []rowView `json:"items"`
 }
 
-// rowView is a row of the list. Status is that of the condition Ready, or "" without it.
+// rowView is a row of the list. Status is the status of the condition Ready, or "".
 type rowView struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -242,7 +240,7 @@ type rowView struct {
 	Age       string `json:"age"`
 }
 
-// detailView has all about one Foo. Without Why, there is no such Foo.
+// detailView has everything about one Foo. If Why is nil, the Foo does not exist.
 type detailView struct {
 	rowView
 
@@ -260,10 +258,10 @@ type timelineView struct {
 	Problem string `json:"problem"`
 }
 
-// Version is another one after each change.
+// Version changes with each change of the state.
 func (l *Live) Version() uint64 { return l.version.Load() }
 
-// List returns what the page shows of all Foos.
+// List returns a listView.
 func (l *Live) List() any {
 	view := &listView{Namespace: l.Cluster.Namespace, Controller: l.subject("", "").Controller(), Problems: l.problems(), Items: []rowView{}}
 	for _, kind := range l.Kinds {
@@ -289,7 +287,7 @@ func (l *Live) row(kind *plan.OwnerKind, owner plan.Owner) rowView {
 	return row
 }
 
-// Detail returns what the page shows of a Foo.
+// Detail returns the detailView of a Foo.
 func (l *Live) Detail(name cache.ObjectName) any {
 	view := &detailView{rowView: rowView{Namespace: name.Namespace, Name: name.Name}}
 	s := l.subject(name.Namespace, name.Name)
@@ -330,9 +328,9 @@ func (l *Live) WriteTimeline(w io.Writer, foo cache.ObjectName) error {
 	return drawn.WriteSVG(w)
 }
 
-// errNoLog says how to get a picture.
-var errNoLog = errors.New("the lanes are drawn from the API server's audit log: start kubectl foo ui with --audit FILE, where FILE is what " +
-	"the API server's flag --audit-log-path names, at the level Metadata or more; watches don't say who wrote what")
+// errNoLog explains how to get a picture.
+var errNoLog = errors.New("a timeline needs the API server's audit log, because watches don't show who wrote what: start kubectl foo ui " +
+	"with --audit FILE, where FILE is the value of the API server's flag --audit-log-path; the log's level must be Metadata or higher")
 
 func (l *Live) draw(foo cache.ObjectName) (*timeline.Timeline, error) {
 	if l.Audit == "" {
@@ -346,7 +344,7 @@ func (l *Live) draw(foo cache.ObjectName) (*timeline.Timeline, error) {
 	defer l.mu.Unlock()
 	drawn, err := l.log.Of(kind, foo.Namespace, name)
 	if err != nil {
-		return nil, fmt.Errorf("the audit log has nothing about it: %w", err)
+		return nil, fmt.Errorf("the audit log contains nothing about it: %w", err)
 	}
 	return drawn, nil
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui serves the page of kubectl foo ui, which shows Foos live: why each is as it
-// is, what the controller would write, and who wrote what. It takes what it says from the
-// packages explain and report, as the other commands do, and writes nothing.
+// Package ui serves the page of kubectl foo ui, which shows Foos live: why each is in its
+// current state, what the controller would write, and who wrote what. Like the other commands,
+// it uses the packages explain and report, and writes nothing.
 //
-// live.go keeps the state of the cluster, and makes of it what the page gets. server.go
-// sends that whenever it changes, and refuses strangers. The folder page has the page
-// itself.
+// live.go keeps the state of the cluster, and derives the views of the page. server.go sends
+// them when they change, and rejects requests without the token. The directory page contains
+// the page itself.
 package ui
 
 import (
@@ -36,7 +36,7 @@ var index = template.Must(template.ParseFS(files, "page/index.html"))
 // sendPeriod is the shortest time between two sends.
 const sendPeriod = 200 * time.Millisecond
 
-// Content is what the page shows. Its version is another one after each change.
+// Content is what the page shows. Its version changes with each change.
 type Content interface {
 	Version() uint64
 	List() any
@@ -57,11 +57,11 @@ func New(content Content, address net.Addr) *Server {
 	return &Server{content: content, token: rand.Text(), address: address.String()}
 }
 
-// URL returns the address to open. Who knows it can see what the page shows.
+// URL returns the address to open. Anyone who knows it can read the page.
 func (s *Server) URL() string { return "http://" + s.address + "/?token=" + s.token }
 
-// Serve answers requests until ctx is done, and then closes all connections. Pages keep
-// streams open, which end in no other way.
+// Serve answers requests until ctx is done, and then closes all connections, because pages keep
+// their streams open.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
@@ -112,8 +112,7 @@ func nameOf(r *http.Request) cache.ObjectName {
 	return cache.ObjectName{Namespace: query.Get("namespace"), Name: query.Get("name")}
 }
 
-// stream sends the list, and what there is to say about the Foo of the request, whenever
-// they change.
+// stream sends the list, and the details of the Foo in the request, whenever they change.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	controller, selected, sent := http.NewResponseController(w), nameOf(r), map[string][]byte{}
@@ -121,7 +120,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	defer ticker.Stop()
 	for known := s.content.Version() - 1; ; {
 		if version := s.content.Version(); version != known {
-			known = version // that before reading, to miss nothing
+			known = version // the version before reading, so that no change is missed
 			var out bytes.Buffer
 			err := addEvent(&out, sent, "list", s.content.List())
 			if selected.Name != "" {
@@ -140,7 +139,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addEvent adds an event unless it is what was sent last.
+// addEvent adds an event unless it equals the last one sent.
 func addEvent(out *bytes.Buffer, sent map[string][]byte, name string, view any) error {
 	data, err := json.Marshal(view) // has no line breaks, and escapes <, > and &
 	if err == nil && !bytes.Equal(data, sent[name]) {
@@ -150,16 +149,16 @@ func addEvent(out *bytes.Buffer, sent map[string][]byte, name string, view any) 
 	return err
 }
 
-// policy lets the page load only what this server has, and run only its script.
+// policy lets the page load only from this server, and run only its scripts.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// imagePolicy is that of pictures, which have a style sheet inside.
+// imagePolicy is the policy for pictures, which contain a style sheet.
 const imagePolicy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 
-// guard lets requests pass to next that know the token, and that no page of another origin
-// makes. Other programs of this machine can reach the port, and so can pages in the user's
-// browser, also with a name that leads to 127.0.0.1 (DNS rebinding).
+// guard passes on requests that have the token and do not come from a page of another origin.
+// Other programs on this machine can reach the port, and so can pages in the user's browser,
+// even under a name that resolves to 127.0.0.1 (DNS rebinding).
 func guard(token, address string, next http.Handler) http.Handler {
 	_, port, _ := net.SplitHostPort(address)
 	hosts := []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("localhost", port)}
@@ -178,10 +177,10 @@ func guard(token, address string, next http.Handler) http.Handler {
 			http.Error(w, "open the address that the command printed", http.StatusMisdirectedRequest)
 		case slices.ContainsFunc(origin, func(o string) bool { return o != "http://"+r.Host }),
 			slices.ContainsFunc(site, func(s string) bool { return s != "same-origin" && s != "none" }):
-			http.Error(w, "no other page may read this", http.StatusForbidden)
+			http.Error(w, "pages of other origins may not read this", http.StatusForbidden)
 		case r.Method != http.MethodGet:
 			header.Set("Allow", http.MethodGet)
-			http.Error(w, "this page only reads", http.StatusMethodNotAllowed)
+			http.Error(w, "only GET is allowed", http.StatusMethodNotAllowed)
 		case subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(token)) != 1:
 			http.Error(w, "the token is missing or wrong: open the address that the command printed", http.StatusUnauthorized)
 		default:

@@ -212,7 +212,7 @@ func TestALostServerIsAProblem(t *testing.T) {
 	for _, err := range []error{&url.Error{Op: "Get", URL: "https://api", Err: syscall.ECONNREFUSED}, nil} {
 		live.setLease(cluster.Lease{Err: err})
 		problems := strings.Join(live.problems(), "\n")
-		if isSaid := strings.Contains(problems, "the API server does not answer since 20"); isSaid != (err != nil) || !isSaid && problems != "" {
+		if isSaid := strings.Contains(problems, "the API server has not responded since 20"); isSaid != (err != nil) || !isSaid && problems != "" {
 			t.Errorf("after %v, the problems are %q", err, problems)
 		}
 	}

@@ -7,7 +7,7 @@ const byId = (id) => document.getElementById(id);
 const tabs = [...document.querySelectorAll('[role=tab]')];
 const panels = {why: whyPanel, plan: planPanel, timeline: timelinePanel};
 
-// selected is what the fragment of the address says: #namespace/name/tab.
+// selected comes from the fragment of the address: #namespace/name/tab.
 let selected = parse(location.hash);
 let list = null;
 let detail = null;
@@ -40,8 +40,8 @@ window.addEventListener('hashchange', () => {
   show();
 });
 
-// connect opens the stream of what is selected. The browser opens it again when it breaks,
-// unless the server refuses.
+// connect opens the stream for the selected Foo. The browser reopens a broken stream, unless the
+// server rejects it.
 function connect() {
   if (stream) {
     stream.close();
@@ -75,7 +75,7 @@ function connection(text, kind) {
   document.body.classList.toggle('stale', kind === 'bad');
 }
 
-// tell makes screen readers say that the state changed.
+// tell makes screen readers announce a change of state.
 function tell(before, now) {
   if (before && before.why && now.why && (before.status !== now.status || before.reason !== now.reason)) {
     byId('news').textContent = `${now.name}: ${word(now.status)}, ${now.reason}`;
@@ -99,7 +99,7 @@ function showList() {
   const filter = byId('filter').value.trim().toLowerCase();
   const shown = list.items.filter((item) => `${item.namespace}/${item.name} ${word(item.status)} ${item.reason}`.toLowerCase().includes(filter));
   const ready = shown.filter((item) => item.status === 'True').length;
-  byId('count').textContent = shown.length ? `${ready} of ${shown.length} ready` : filter ? 'none matches' : 'there are none';
+  byId('count').textContent = shown.length ? `${ready} of ${shown.length} ready` : filter ? 'no matches' : 'none';
   const current = shown.some(isSelected);
   update(byId('list'), shown.map((item, i) => element('li', {'data-key': item.namespace + '/' + item.name}, row(item, current ? isSelected(item) : i === 0))));
 }
@@ -140,12 +140,12 @@ function showDetail() {
   update(byId('panel-' + selected.tab), panels[selected.tab](detail, address));
 }
 
-// nothing says why there are no details.
+// nothing explains why there are no details.
 function nothing() {
   if (detail) {
     return detail.error || `There is no Foo ${selected.namespace}/${selected.name}.`;
   }
-  return list && !list.items.length && !selected.name ? 'There are no Foos. As soon as there is one, it is shown here.' : 'Loading.';
+  return list && !list.items.length && !selected.name ? 'There are no Foos yet. New ones appear here.' : 'Loading…';
 }
 
 // move moves the focus with the arrow keys among elements.
@@ -196,7 +196,7 @@ for (const tab of tabs) {
 }
 
 document.querySelector('.skip').addEventListener('click', (event) => {
-  event.preventDefault(); // the fragment says what is selected
+  event.preventDefault(); // the fragment holds the selection
   byId('main').focus();
 });
 

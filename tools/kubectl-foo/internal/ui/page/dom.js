@@ -1,6 +1,6 @@
 'use strict';
 
-// Building and updating of elements. Text only ever becomes text: nothing here parses HTML.
+// Builds and updates elements. Text stays text: nothing here parses HTML.
 
 // element returns an element with attributes and children: nodes, strings, arrays of these,
 // or null for nothing.
@@ -19,8 +19,8 @@ function nodes(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== '');
 }
 
-// update makes the children of a node like fresh ones, and keeps the nodes that are there, so
-// that focus, selected text, scroll positions and opened details stay.
+// update turns the children of a node into fresh ones. It keeps existing nodes, and with them
+// focus, selected text, scroll positions and opened details.
 function update(parent, ...fresh) {
   const wanted = nodes(fresh).map((child) => (typeof child === 'string' ? document.createTextNode(child) : child));
   const keys = new Set(wanted.map(keyOf).filter(Boolean));

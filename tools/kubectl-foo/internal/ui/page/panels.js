@@ -11,7 +11,7 @@ function word(status) {
   return {True: 'Ready', False: 'Not ready', '': 'No condition'}[status] || 'Unknown';
 }
 
-// advice returns what the user can do. Commands are set as code.
+// advice returns what the user can do, with commands as code.
 function advice(text) {
   if (!text) {
     return null;
@@ -37,18 +37,18 @@ function whyPanel(detail) {
       element('p', {class: 'words'}, why.state.text, ' ', element('span', {class: 'dim'}, since)),
       advice(why.state.advice)),
     (why.findings || []).map((found) => finding(found, 'warn')),
-    part('What it has', element('ul', {class: 'tree'}, element('li', {},
+    part('Owned objects', element('ul', {class: 'tree'}, element('li', {},
       node('Foo', why.name, word(detail.status).toLowerCase()),
-      why.has.length ? tree(why.has, new Set([why.state.advice])) : element('p', {class: 'dim'}, 'It has nothing.')))),
+      why.has.length ? tree(why.has, new Set([why.state.advice])) : element('p', {class: 'dim'}, 'None.')))),
     part('Next sync', nextSync(detail)),
-    why.events ? part('Events, the newest first', events(why.events)) : null,
+    why.events ? part('Events, newest first', events(why.events)) : null,
     (why.owners || []).map(owned),
     part('Controller', finding(why.controller)),
     (why.missing || []).map((text) => finding({text: 'Not shown: ' + text}, 'warn')),
   ];
 }
 
-// tree returns objects with those below them. Advice that was said above is not repeated.
+// tree returns objects with the objects below them. It does not repeat advice.
 function tree(objects, said) {
   return element('ul', {class: 'tree'}, objects.map((object) => element('li', {'data-key': object.kind + '/' + object.name},
     node(object.kind, object.name, object.state),
@@ -82,7 +82,7 @@ function verb(text) {
 }
 
 function owned(child) {
-  return part(`Who wrote what it owns of ${child.kind} ${child.name}`, element('div', {class: 'wide'}, element('table', {},
+  return part(`Last writer of each owned field of ${child.kind} ${child.name}`, element('div', {class: 'wide'}, element('table', {},
     element('thead', {}, element('tr', {}, ['Field', 'Manager', 'Operation', 'Age'].map((title) => element('th', {scope: 'col'}, title)))),
     element('tbody', {}, child.fields.map((field) => element('tr', {},
       element('td', {}, element('code', {}, field.path)), element('td', {}, field.manager), element('td', {}, field.operation), element('td', {}, field.age)))))));
@@ -100,7 +100,7 @@ function planPanel(detail) {
   const steps = next.writes.map((write) => element('article', {class: 'write', 'data-key': write.kind + '/' + write.name},
     element('h3', {}, verb(write.verb), ' ', write.kind, ' ', write.name),
     write.drift && write.verb !== 'create' ? element('p', {class: 'dim'}, write.drift) : null,
-    diff(write.diff, `Difference of ${write.kind} ${write.name}`)));
+    diff(write.diff, `Diff of ${write.kind} ${write.name}`)));
   if (next.status) {
     steps.push(element('article', {class: 'write', 'data-key': 'status'},
       element('h3', {}, verb('status'), next.statusMayWait ? ' within seconds' : ''),
@@ -109,12 +109,12 @@ function planPanel(detail) {
         element('dt', {}, 'After'), element('dd', {}, detail.after))));
   }
   const text = steps.length
-    ? 'The next sync of the controller, as this build decides. Later syncs may write more.'
+    ? 'What the next sync would write, with a controller of this build. Later syncs may write more.'
     : 'Nothing to do: the next sync writes nothing.';
   return [element('p', {class: steps.length ? 'dim' : 'state good'}, text), steps];
 }
 
-// diff returns a difference in the unified format, with its lines in colours.
+// diff returns a unified diff with colored lines.
 function diff(text, label) {
   if (!text) {
     return null;
@@ -132,8 +132,8 @@ function timelinePanel(detail, address) {
   }
   const source = address('timeline.svg', {namespace: detail.namespace, name: detail.name, version: text.length});
   return [
-    element('p', {}, element('a', {href: source, target: '_blank', rel: 'noreferrer'}, 'The picture alone'), ', whose marks have tooltips'),
-    element('img', {src: source, class: 'timeline', alt: 'A lane for each actor, a mark for each write, and arrows from cause to effect; the text below has the same'}),
-    element('details', {'data-key': 'text'}, element('summary', {}, 'The same as text'), element('pre', {tabindex: '0'}, text)),
+    element('p', {}, element('a', {href: source, target: '_blank', rel: 'noreferrer'}, 'Open the picture'), ' to see tooltips on its marks'),
+    element('img', {src: source, class: 'timeline', alt: 'A lane for each actor, a mark for each write, and arrows from cause to effect; the text below contains the same'}),
+    element('details', {'data-key': 'text'}, element('summary', {}, 'Show as text'), element('pre', {tabindex: '0'}, text)),
   ];
 }
