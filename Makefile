@@ -1,5 +1,5 @@
-# "make help" lists the targets. The checks themselves are in hack/check.sh. Each folder
-# that can be deleted has its targets in a file targets.mk.
+# "make help" lists the targets. The checks themselves are in hack/check.sh. A directory that
+# can be deleted has its own targets.mk.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,9 +7,9 @@ SHELL := /bin/bash
 # One target at a time, because each uses all cores, and some share a cluster's ports.
 .NOTPARALLEL:
 
-# Tests use the user's cluster only if KUBECONFIG is an argument of make, as in make
-# TARGET KUBECONFIG=... An exported KUBECONFIG is ignored, because it usually names a
-# cluster that somebody works with.
+# Tests use the user's cluster only if KUBECONFIG is an argument of make, as in make TARGET
+# KUBECONFIG=... An exported KUBECONFIG is ignored, because it usually names a cluster that is
+# in use.
 ifeq ($(origin KUBECONFIG),command line)
 export E2E_KUBECONFIG := $(KUBECONFIG)
 else
@@ -19,31 +19,30 @@ unexport KUBECONFIG
 
 # Passed to each go test, for example -v.
 export GO_TEST_FLAGS ?=
-# The name of the image, with the registry unless it is Docker's. It may end with a tag that
-# others chose, so that neither make nor the shell may take it for code: recipes take it from
-# the environment.
+# The name of the image, with the registry unless it is Docker's. The tag may come from someone
+# else, so neither make nor the shell may interpret it as code: recipes read it from the
+# environment.
 IMAGE ?= sample-controller:latest
 override IMAGE := $(value IMAGE)
 export IMAGE
 
-# hack/check.sh NAME runs a check of that script; with a command, the command is the
-# check.
+# hack/check.sh NAME runs a check of that script. A command replaces the check.
 check := @hack/check.sh
 go-test = go test $(1) -vet=off $$GO_TEST_FLAGS -count=1
 with-devcluster := DEVCLUSTER_BIN="$(CURDIR)/bin/devcluster"
 
 .PHONY: help
-help: ## Show this list
+help: ## List the targets
 	@awk -F " *:[^#]*## " '/^##@ / { printf "\n%s:\n", substr($$0, 5) } \
-		/^[a-z0-9-]+ *:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+ *:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ Build
 
 .PHONY: build
-build: bin/sample-controller ## Build the programs in bin that others need
+build: bin/sample-controller ## Build the programs in bin that other targets need
 
 .PHONY: install-yaml
-install-yaml: ## Write the manifests of the installation to _output/install.yaml (IMAGE=registry/name:tag or @digest)
+install-yaml: ## Write the installation's manifests to _output/install.yaml (IMAGE=registry/name:tag or @digest)
 	@hack/install-yaml.sh "$$IMAGE" _output/install.yaml
 
 .PHONY: clean
@@ -57,7 +56,7 @@ update-codegen: ## Generate code and the CRD from pkg/apis
 	@hack/update-codegen.sh
 
 .PHONY: update-policy
-update-policy: ## Generate the admission policies of the children, except that of Deployments, from internal/plan
+update-policy: ## Generate the children's admission policies, except for Deployments, from internal/plan
 	@cd test/policy && CGO_ENABLED=0 GOWORK=off go test -trimpath -buildvcs=false -vet=off -run='^TestTheGeneratedPoliciesAreUpToDate$$' . -update
 
 .PHONY: fmt
@@ -67,7 +66,7 @@ fmt: bin/golangci-lint ## Format the hand-written Go code
 ##@ Check
 
 .PHONY: test
-test: fmt-check tidy-check shellcheck verify-codegen test-unit build test-policy vet lint ## Run the checks for each change: format, vet, lint, generated code, admission policy, unit tests, and those on a cluster
+test: fmt-check tidy-check shellcheck verify-codegen test-unit build test-policy vet lint ## Run the checks for each change: format, vet, lint, generated code, admission policy, unit tests, tests on a cluster
 
 .PHONY: test-all
 test-all: test ## Run make test and all other checks
@@ -81,7 +80,7 @@ tidy-check: ## Check that each go.mod is tidy
 	$(check) tidy
 
 .PHONY: shellcheck
-shellcheck: ## Check the shell scripts, where shellcheck is installed
+shellcheck: ## Check the shell scripts, if shellcheck is installed
 	$(check) shellcheck
 
 .PHONY: verify-codegen
@@ -89,11 +88,11 @@ verify-codegen: ## Check that the generated code is up to date with pkg/apis
 	$(check) verify-codegen
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests, with the race detector where there is a C compiler
+test-unit: ## Run the unit tests, with the race detector if there is a C compiler
 	$(check) unit
 
 .PHONY: test-policy
-test-policy: ## Test the admission policy against what the controller writes, and what it must not write
+test-policy: ## Test that the admission policy allows the controller's writes, and rejects others
 	$(check) policy
 
 .PHONY: vet
@@ -104,8 +103,7 @@ vet: ## Run go vet in each module
 lint: bin/golangci-lint ## Run golangci-lint in each module
 	$(check) lint
 
-# Programs are always rebuilt, because only the go command knows whether they are up to
-# date.
+# Programs are always rebuilt, because only the go command knows whether they are up to date.
 .PHONY: FORCE
 FORCE:
 
@@ -115,6 +113,5 @@ bin/sample-controller: FORCE
 bin/golangci-lint: FORCE
 	@hack/build.sh tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@
 
-# The targets of folders that can be deleted: see "What can be deleted" in
-# CONTRIBUTING.md.
+# The targets of directories that can be deleted: see "What can be deleted" in CONTRIBUTING.md.
 include $(sort $(wildcard */targets.mk */*/targets.mk */*/*/targets.mk))

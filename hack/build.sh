@@ -2,12 +2,12 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds a Go program, and shows the progress, because the first build of a large program
-# takes minutes.
+# Builds a Go program and shows progress, because the first build of a large program takes
+# minutes.
 #
-#   hack/build.sh [-stamp] MODULE_FOLDER PACKAGE OUTPUT
+#   hack/build.sh [-stamp] MODULE_DIRECTORY PACKAGE OUTPUT
 #
-# PACKAGE is relative to MODULE_FOLDER, OUTPUT to the working directory. The script prints
+# PACKAGE is relative to MODULE_DIRECTORY, OUTPUT to the working directory. The script prints
 # nothing if OUTPUT is up to date. With -stamp the go command writes the commit and its
 # version into OUTPUT, if git knows them.
 
@@ -19,14 +19,14 @@ if [[ "${1:-}" == -stamp ]]; then
   shift
 fi
 if [[ $# -ne 3 ]]; then
-  echo "usage: $0 [-stamp] MODULE_FOLDER PACKAGE OUTPUT" >&2
+  echo "usage: $0 [-stamp] MODULE_DIRECTORY PACKAGE OUTPUT" >&2
   exit 2
 fi
 
 package="$2"
 mkdir -p "$(dirname "$3")"
-output_folder="$(cd "$(dirname "$3")" && pwd)"
-output="${output_folder}/$(basename "$3")"
+output_dir="$(cd "$(dirname "$3")" && pwd)"
+output="${output_dir}/$(basename "$3")"
 name="$(basename "$3")"
 cd "$1"
 
@@ -34,25 +34,24 @@ cd "$1"
 export CGO_ENABLED=0
 export GOFLAGS="-trimpath -buildvcs=false"
 
-# committed reports whether git has a commit that contains this folder. It does not if the
-# sources have no .git, even within another repository, whose commit the go command would
-# write. It does not either if the clone belongs to another user; then the go command would
-# fail.
+# committed reports whether git has a commit that contains this directory. It fails for sources
+# without .git, even inside another repository, whose commit the go command would write. It
+# also fails if the clone belongs to another user, because the go command would then fail.
 committed() {
   git rev-parse --verify HEAD:./go.mod >/dev/null 2>&1
 }
 
-# Only package main and the link depend on the commit, so the build cache still has the
-# rest.
+# Only package main and the linking depend on the commit. Everything else stays in the build
+# cache.
 if [[ -n "${stamp}" ]] && committed; then
   GOFLAGS="-trimpath -buildvcs=auto"
-  # The go command runs git status, which must not lock the index while somebody commits.
+  # The go command runs git status, which must not lock the index during a commit.
   export GIT_OPTIONAL_LOCKS=0
 fi
 
 # On the same file system, the go command renames its result into place, so that OUTPUT is
 # never incomplete. It does not touch an OUTPUT that is up to date.
-GOTMPDIR="$(mktemp -d "${output_folder}/.build-XXXXXX")"
+GOTMPDIR="$(mktemp -d "${output_dir}/.build-XXXXXX")"
 export GOTMPDIR
 trap 'rm -rf "${GOTMPDIR}"' EXIT
 
@@ -109,7 +108,7 @@ follow() {
       fi
       if [[ -n "${on_terminal}" || $((percent / 5)) -ne ${shown} ]]; then
         shown=$((percent / 5))
-        show "${name}: built ${built} of ${total} packages (${percent} %), ${SECONDS} s${linking}"
+        show "${name}: built ${built} of ${total} packages (${percent}%), ${SECONDS} s${linking}"
       fi
     else
       show_above "${line}"

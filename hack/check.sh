@@ -2,13 +2,13 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs one of the checks below, and prints the result and the time that it took.
+# Runs one of the checks below, and prints its result and duration.
 #
 #   hack/check.sh NAME [COMMAND...]
 #
-# The Makefile calls this script after it has built the programs that the check needs in
-# bin/. GO_TEST_FLAGS is passed to each go test. With a COMMAND, that command is the
-# check, as in the files targets.mk.
+# The Makefile calls this script after building the programs in bin/ that the check needs.
+# GO_TEST_FLAGS is passed to each go test. A COMMAND replaces the check, as in the files
+# targets.mk.
 #
 # All checks compile with the flags of hack/build.sh, so that they share the build cache.
 # Only tests with the race detector compile the packages again.
@@ -18,12 +18,12 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$(pwd -P)
 export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
-# Otherwise a quarter of the time goes to garbage collection. Processes get a few times as
-# large.
+# Otherwise, a quarter of the time goes to garbage collection. Processes use a few times as
+# much memory.
 export GOGC=${GOGC:-400}
 read -r -a go_test_flags <<<"${GO_TEST_FLAGS:-}"
 
-# files ARGS... prints the tree's own files that find's ARGS choose, null-terminated.
+# files ARGS... prints the hand-written files that find's ARGS select, null-terminated.
 files() {
   find . \( -path ./.git -o -path ./bin -o -path ./_output -o -path ./pkg/generated -o -name testdata \) -prune -o \
     -type f "$@" -print0
@@ -44,36 +44,36 @@ in_modules() {
   return "${failed}"
 }
 
-# go_test FLAGS PACKAGES... runs go test with the user's flags, without go vet, which is a
-# separate check, and without cached results: the go command does not see that a test reads
-# files of another module, or starts a program that reads some.
+# go_test FLAGS PACKAGES... runs go test with the user's flags, but without go vet, which is a
+# separate check, and without cached results, because the go command does not notice that a test
+# reads files of another module, or starts a program that does.
 go_test() {
   go test -vet=off -count=1 ${go_test_flags[@]+"${go_test_flags[@]}"} "$@"
 }
 
-# Hand-written Go code is formatted by gofmt -s.
+# Hand-written Go code is formatted with gofmt -s.
 check_fmt() {
   local wrong
   wrong=$(files -name '*.go' ! -name 'zz_generated.*' | xargs -0 gofmt -s -l)
   if [[ -n "${wrong}" ]]; then
-    printf 'not formatted by gofmt -s (run make fmt):\n%s\n' "${wrong}"
+    printf 'not formatted with gofmt -s (run make fmt):\n%s\n' "${wrong}"
     return 1
   fi
 }
 
-# go.mod and go.sum are as go mod tidy leaves them, and all modules name the same Go.
+# go.mod and go.sum are tidy, and all modules name the same Go release.
 check_tidy() {
   local module release failed=0
   release=$(grep -E '^(go|toolchain) ' go.mod)
   while IFS= read -r -d '' module; do
     (cd "$(dirname "${module}")" && go mod tidy -diff) || failed=1
     if [[ "$(grep -E '^(go|toolchain) ' "${module}")" != "${release}" ]]; then
-      echo "${module}: the lines go and toolchain must be those of ./go.mod: ${release//$'\n'/, }"
+      echo "${module}: the lines go and toolchain must be the same as in ./go.mod: ${release//$'\n'/, }"
       failed=1
     fi
   done < <(files -name go.mod)
   if [[ "${failed}" -ne 0 ]]; then
-    echo "run go mod tidy in the modules above, and go mod edit -toolchain=..."
+    echo "run go mod tidy in these modules, and go mod edit -toolchain=... if the release differs"
   fi
   return "${failed}"
 }
@@ -83,12 +83,12 @@ check_vet() {
 }
 
 check_lint() {
-  # For devcluster, golangci-lint analyzes all of Kubernetes. The limit halves the memory
-  # and hardly costs time.
+  # For devcluster, golangci-lint analyzes all of Kubernetes. The limit halves its memory at
+  # almost no cost in time.
   GOMEMLIMIT=2GiB in_modules "${root}/bin/golangci-lint" run ./...
 }
 
-# The unit tests: those that need neither a cluster nor minutes.
+# The unit tests, which need neither a cluster nor minutes.
 check_unit() {
   local race=-race
   if ! command -v "$(go env CC)" >/dev/null; then
@@ -121,20 +121,20 @@ unit_tests() {
   fi
 }
 
-# The admission policy, with the API server's code for policies. Without the race detector,
-# which would compile that again.
+# The admission policy, with the API server's code for policies, and without the race detector,
+# which would compile that code again.
 check_policy() {
   (cd test/policy && go_test .)
 }
 
-# The known vulnerabilities that the program reaches. Not part of test-all: the database is on
-# the network. govulncheck exits with 3 if it has found some.
+# The known vulnerabilities that the program reaches. This is not part of test-all, because the
+# database is on the network. govulncheck exits with 3 if it finds any.
 check_vulnerabilities() {
   local code=0
   GOBIN=${root}/bin go install golang.org/x/vuln/cmd/govulncheck@v1.9.0
   "${root}/bin/govulncheck" . || code=$?
   if ((code != 0 && code != 3)); then
-    echo "Whether the program has known vulnerabilities is not known: govulncheck could not ask its database"
+    echo "unknown whether the program has known vulnerabilities: govulncheck could not reach its database"
   fi
   return "${code}"
 }
@@ -166,7 +166,7 @@ say_result() {
   fi
 }
 trap say_result EXIT
-# Without these, a signal would end the script with the status of the command before it.
+# Without these, a signal would end the script with the previous command's status.
 trap 'exit 130' INT
 trap 'exit 143' TERM
 echo "==> ${name}"

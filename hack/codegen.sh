@@ -15,10 +15,10 @@
 #
 # Limitations of kube_codegen.sh:
 #
-# - The generators' own dependencies are those of code-generator's go.mod. Only those of
-#   controller-gen and crd-ref-docs are in hack/codegen/go.mod.
-# - Every run links all generators again, which takes a few seconds, also those for
-#   markers that the types do not have (conversions, defaults, validations).
+# - The generators' dependencies come from code-generator's go.mod. Only those of controller-gen
+#   and crd-ref-docs are in hack/codegen/go.mod.
+# - Every run links all generators again, including those for markers that the types do not
+#   have (conversions, defaults, validations). This takes a few seconds.
 # - It ignores the status of the commands that search for markers and clean up (process
 #   substitutions). codegen::check_made finds the missing files.
 #
@@ -27,7 +27,7 @@
 # kube_codegen.sh calls the generator. The empty GOBIN ensures that error.
 
 # codegen::outputs DIR lists the generated files below DIR, sorted: everything under
-# pkg/generated, and by their names those among hand-written files.
+# pkg/generated, and the files with generated names among hand-written files.
 codegen::outputs() {
   (
     cd "$1" || exit
@@ -47,7 +47,7 @@ codegen::fail() {
 }
 
 # codegen::with_generated_copy ROOT COMMAND... generates into a copy of ROOT, in a
-# temporary folder, and calls COMMAND with the copy's path as last argument.
+# temporary directory, and calls COMMAND with the copy's path as last argument.
 codegen::with_generated_copy() {
   local root=$1 tool
   shift
@@ -75,8 +75,8 @@ codegen::install() {
   find "${root}/pkg/generated" -type d -empty -delete
 }
 
-# codegen::compare ROOT COPY prints the differences between ROOT's and COPY's generated
-# files, also new and missing files, and exits with 1 if there are any.
+# codegen::compare ROOT COPY prints the differences between ROOT's and COPY's generated files,
+# including new and missing files, and exits with 1 if there are any.
 codegen::compare() {
   local root=$1 copy=$2 expected actual status=0
   expected=${copy}/.verify/generated actual=${copy}/.verify/tree
@@ -88,7 +88,7 @@ codegen::compare() {
   git --no-pager diff --no-index --no-ext-diff --no-color --src-prefix= --dst-prefix= -- tree generated || status=$?
   case ${status} in
     0) ;;
-    1) codegen::fail "the generated code is not up to date with pkg/apis, see the differences above ('-' is the tree): run hack/update-codegen.sh" ;;
+    1) codegen::fail "the generated code is not up to date with pkg/apis; see the differences above ('-' is the tree), and run hack/update-codegen.sh" ;;
     *) codegen::fail "git diff ended with status ${status}" ;;
   esac
 }
@@ -148,7 +148,7 @@ codegen::check_made() {
   local api=${1#pkg/apis/} kinds kind file
   for file in "$1"/{README.md,zz_generated.{deepcopy,register,model_name}.go} \
     pkg/generated/{applyconfiguration,clientset/versioned/typed,informers/externalversions,listers}/"${api}"; do
-    [[ -s "${file}" ]] || codegen::fail "no generator made ${file}: are the markers in $1 right?"
+    [[ -s "${file}" ]] || codegen::fail "no generator wrote ${file}: check the markers in $1"
   done
   kinds=$(codegen::kinds "$1")
   for kind in ${kinds}; do
@@ -172,30 +172,30 @@ codegen::has_crd() {
   return 1
 }
 
-# codegen::check_versions fails if versions of one kind have schemas that differ in more than
-# descriptions. Whoever adds conversion removes this.
+# codegen::check_versions fails if the schemas of a kind's versions differ in more than
+# descriptions. Remove it when you add conversion.
 codegen::check_versions() {
-  local file folder version first differ=0 plain=.codegen/schemas
+  local file dir version first differ=0 plain=.codegen/schemas
   go tool -modfile=hack/codegen/go.mod controller-gen crd:maxDescLen=0 'paths=./pkg/apis/...' "output:crd:artifacts:config=${plain}"
   for file in "${plain}"/*_*.yaml; do
-    folder=${file%.yaml} first=
-    mkdir "${folder}"
+    dir=${file%.yaml} first=
+    mkdir "${dir}"
     # The schema of each version becomes a file.
-    awk -v folder="${folder}" '
+    awk -v dir="${dir}" '
       /^  [ -] [a-z]/ { inside = /^  [ -] schema:/ }
       /^  [ -] name: / { version = $NF }
-      inside { print >(folder "/" version) }' "${file}"
-    for version in "${folder}"/*; do
+      inside { print >(dir "/" version) }' "${file}"
+    for version in "${dir}"/*; do
       first=${first:-${version}}
       diff -u --label="${first#"${plain}"/}" --label="${version#"${plain}"/}" "${first}" "${version}" || differ=1
     done
   done
   [[ "${differ}" -eq 0 ]] || codegen::fail "the versions of a kind differ, see above.
-The API server does not convert between versions of this kind. It drops a field that the other
-version lacks without a word: from an object that is read in that version, and from the stored
-object when that is written back. Any other difference changes data, or makes objects of one
-version invalid in the other.
-Give the versions the same schema; descriptions may differ. To rename a field, add the new field,
+The API server does not convert between versions of this kind. It silently drops a field that the
+other version lacks: from an object that is read in that version, and from the stored object when
+it is written back. Any other difference changes data, or makes objects of one version invalid in
+the other.
+Give all versions the same schema; descriptions may differ. To rename a field, add the new field,
 optional, to all versions, and keep the old one."
 }
 
@@ -231,17 +231,17 @@ codegen::write_references() {
 # codegen::load_kube_codegen COPY sources kube_codegen.sh. From then on, the go command
 # installs into COPY.
 codegen::load_kube_codegen() {
-  # The generators run on this machine, even if the user's GOOS is another, and use the
-  # copy's go.mod. The flags are those of hack/build.sh, so that both use the same build
-  # cache, wherever the copy is.
+  # The generators run on this machine, whatever the user's GOOS is, and use the copy's go.mod.
+  # The flags are the same as in hack/build.sh, so that both use the same build cache, wherever
+  # the copy is.
   export GOFLAGS="-mod=readonly -trimpath -ldflags=-w" CGO_ENABLED=0 GOWORK=off GOOS GOARCH
   GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
   export GOBIN=$1/.codegen/bin TMPDIR=$1/.codegen/tmp
   mkdir -p "${GOBIN}" "${TMPDIR}"
-  local folder
-  folder=$(cd "$1/hack/codegen" && go mod download k8s.io/code-generator && go list -m -f '{{.Dir}}' k8s.io/code-generator)
+  local dir
+  dir=$(cd "$1/hack/codegen" && go mod download k8s.io/code-generator && go list -m -f '{{.Dir}}' k8s.io/code-generator)
   # shellcheck source=/dev/null
-  source "${folder}/kube_codegen.sh"
+  source "${dir}/kube_codegen.sh"
 }
 
 # codegen::generate COPY generates everything in a copy of the sources. The OpenAPI
@@ -254,9 +254,9 @@ codegen::generate() {
   cd "$1" || exit
   local module dir dirs=() plurals options=(--boilerplate hack/boilerplate.go.txt)
   local lint=(--lint-rules "known-tags-only,require-explicit-disablement")
-  # Every folder pkg/apis/GROUP/VERSION is an API.
+  # Every directory pkg/apis/GROUP/VERSION is an API.
   for dir in pkg/apis/*/v[0-9]*; do
-    [[ -d "${dir}" ]] || codegen::fail "no API found: expected folders pkg/apis/GROUP/VERSION"
+    [[ -d "${dir}" ]] || codegen::fail "no API found: expected directories pkg/apis/GROUP/VERSION"
     codegen::check_markers "${dir}"
     dirs+=("${dir}")
   done
@@ -283,7 +283,7 @@ codegen::generate() {
   go run ./hack/models-schema >pkg/generated/openapi/schema.json ||
     codegen::fail "hack/models-schema ended with status $?"
 
-  # kube_codegen.sh searches these folders for old files, and prints an error if one does
+  # kube_codegen.sh searches these directories for old files, and prints an error if one does
   # not exist.
   mkdir -p pkg/generated/{applyconfiguration,clientset,listers,informers}
   plurals=$(for dir in "${dirs[@]}"; do codegen::kinds "${dir}"; done | sed -n '/:/p' | LC_ALL=C sort -u | paste -sd , -)
@@ -294,6 +294,6 @@ codegen::generate() {
     codegen::check_made "${dir}"
   done
 
-  echo "Compiling what was generated"
-  go build ./pkg/... || codegen::fail "what was generated does not compile"
+  echo "Compiling the generated code"
+  go build ./pkg/... || codegen::fail "the generated code does not compile"
 }

@@ -2,9 +2,9 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs the end-to-end tests: hack/check.sh e2e hack/e2e.sh. They use the cluster of
-# E2E_KUBECONFIG, or else a devcluster that emulates the Kubernetes version in
-# EMULATED_VERSION, such as 1.35.
+# Runs the end-to-end tests: hack/check.sh e2e hack/e2e.sh. They use the cluster in
+# E2E_KUBECONFIG, or a devcluster that emulates the Kubernetes version in EMULATED_VERSION, such
+# as 1.35.
 
 set -o errexit -o nounset -o pipefail
 
@@ -22,5 +22,5 @@ if [[ ! -f "${E2E_KUBECONFIG}" ]]; then
   echo "KUBECONFIG=${E2E_KUBECONFIG}: no such file"
   exit 1
 fi
-folder=$(cd "$(dirname "${E2E_KUBECONFIG}")" && pwd)
-E2E_KUBECONFIG=${folder}/$(basename "${E2E_KUBECONFIG}") exec "${tests[@]}"
+dir=$(cd "$(dirname "${E2E_KUBECONFIG}")" && pwd)
+E2E_KUBECONFIG=${dir}/$(basename "${E2E_KUBECONFIG}") exec "${tests[@]}"

@@ -2,8 +2,8 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Repeats the unit tests and the end-to-end tests beside two processes that use all the
-# CPU time they can get. It stops at the first failure, and prints the output of that run.
+# Repeats the unit tests and the end-to-end tests while two processes use as much CPU time as they
+# can get. It stops at the first failure, and prints the output of that run.
 #
 #   hack/flakes.sh [UNIT [E2E]]
 #

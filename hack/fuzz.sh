@@ -2,17 +2,17 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Fuzzing: hack/check.sh fuzz hack/fuzz.sh. The unit tests have already run the seeds and the
-# saved failures, except those of test/fuzz.
+# Runs the fuzz tests: hack/check.sh fuzz hack/fuzz.sh. Except for test/fuzz, the unit tests have
+# already run the seeds and the saved failures.
 
 set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -r -a go_test_flags <<<"${GO_TEST_FLAGS:-}"
 
-# fuzz_package FOLDER PACKAGES runs the fuzz targets in a folder, one after the other.
-# -d=libfuzzer limits the coverage instrumentation to PACKAGES; go test -fuzz would
-# instrument, and so compile again, all imported packages.
+# fuzz_package DIRECTORY PACKAGES runs the fuzz targets in a directory, one after the other.
+# -d=libfuzzer instruments only PACKAGES for coverage; go test -fuzz would instrument, and
+# therefore recompile, all imported packages.
 fuzz_package() (
   cd "$1"
   local scratch corpus targets target failed=0
@@ -24,7 +24,7 @@ fuzz_package() (
   while IFS= read -r target; do
     "${scratch}/fuzz.test" -test.v -test.run='^$' -test.fuzz="^${target}\$" -test.fuzztime="${FUZZ_TIME:-5000x}" \
       -test.fuzzminimizetime=100x -test.fuzzcachedir="${corpus}" </dev/null || {
-      echo "to run it again: (cd $1 && go test -count=1 -run='${target}/NAME' .), where NAME follows ${target}/ in the output above"
+      echo "to repeat it: (cd $1 && go test -count=1 -run='${target}/NAME' .), where NAME follows ${target}/ in the output above"
       failed=1
     }
   done <<<"${targets}"

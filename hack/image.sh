@@ -2,26 +2,25 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Makes a container image of the controller and its bill of materials. It needs no daemon,
-# base image or network.
+# Builds a container image of the controller, with a bill of materials. It needs no daemon, base
+# image or network.
 #
-#   hack/image.sh [-push [-force]] NAME PLATFORMS FOLDER
+#   hack/image.sh [-push [-force]] NAME PLATFORMS DIRECTORY
 #   hack/image.sh -verify NAME@DIGEST
 #
-# PLATFORMS is separated by commas, such as linux/amd64,linux/arm64. If it is empty, the
-# platform is Linux on this machine's architecture; with -push, both of these are, because
-# the nodes of a cluster may be of either. FOLDER gets sample-controller.tar and,
-# for each platform, sample-controller_OS_ARCHITECTURE.cdx.json. With -push the image is
-# also pushed to the registry in NAME. Without -force, the push is refused if the tree has
-# uncommitted changes, if Go is older than go.mod's toolchain, or if NAME already has
-# another image.
+# PLATFORMS is a comma-separated list, such as linux/amd64,linux/arm64. The default is Linux on
+# this machine's architecture; with -push it is both of these, because a cluster's nodes may have
+# either. The script writes sample-controller.tar to DIRECTORY and, for each platform,
+# sample-controller_OS_ARCHITECTURE.cdx.json. With -push, it also pushes the image to the registry
+# in NAME. Without -force, it refuses to push if the tree has uncommitted changes, if Go is older
+# than go.mod's toolchain, or if NAME already has another image.
 #
-# With -verify the script rebuilds an image of a registry from the commit that the image
-# names, and compares the digests.
+# With -verify, the script rebuilds an image in a registry from the commit that the image names,
+# and compares the digests.
 #
-# The same commit gives the same image, bit for bit, in any folder and for any user, if
-# the Go release is the same and the clone has the same tags. Beside the program, the image
-# has the license texts of what the program links: see hack/licenses.sh.
+# The same commit gives the same image, bit for bit, in any directory and for any user, if the Go
+# release is the same and the clone has the same tags. The image also contains the license texts
+# of everything that the program links: see hack/licenses.sh.
 
 set -o errexit -o nounset -o pipefail
 
@@ -35,8 +34,8 @@ fail() {
   exit 1
 }
 
-# verify IMAGE rebuilds an image from the commit that it names, in a clone of its own, and
-# with that commit's version of this script.
+# verify IMAGE rebuilds an image from the commit that it names, in a new clone, with that commit's
+# version of this script.
 verify() {
   local claims revision release fips140 platforms version tag at prefix rebuilt
   claims=$(bin/image -claims -image="$1")
@@ -44,16 +43,16 @@ verify() {
   printf '%s\nnames commit %s, version %s, %s and the platforms %s.\nRebuilding the commit:\n' \
     "$1" "${revision}" "${version:-unknown}" "${release}" "${platforms}"
 
-  # What git sets for the commands that it runs would name another repository.
+  # The variables that git sets for its child processes would point to another repository.
   # shellcheck disable=SC2046
   unset $(git rev-parse --local-env-vars)
-  # The project may be in a subfolder of its repository.
+  # The project may be in a subdirectory of its repository.
   prefix=$(git rev-parse --show-prefix)
   if [[ "$(git rev-parse --verify --quiet "${revision}^{commit}")" != "${revision}" ]]; then
-    fail "this clone has no commit ${revision}: run git fetch, or ask the image's builder where the commit is"
+    fail "this clone has no commit ${revision}: run git fetch, or ask whoever built the image for the commit"
   fi
-  # The go command writes the tag into the program. It makes up a version for a commit
-  # without one, also if the commit got a tag later.
+  # The go command writes the tag into the program. For a commit without a tag, it makes up a
+  # version, even if the commit was tagged later.
   if [[ "${version}" =~ [.-][0-9]{14}-[0-9a-f]{12}$ ]]; then
     tag=""
   elif [[ -n "${version}" ]]; then
@@ -61,7 +60,7 @@ verify() {
     at=$(git rev-parse --verify --quiet "refs/tags/${tag}^{commit}") ||
       fail "the image names version ${version}, but this clone has no tag ${tag}: run git fetch --tags"
     if [[ "${at}" != "${revision}" ]]; then
-      fail "the image names version ${version} and commit ${revision}, but the tag ${tag} of this clone is at ${at}"
+      fail "the image names version ${version} and commit ${revision}, but in this clone the tag ${tag} is at ${at}"
     fi
   fi
 
@@ -81,12 +80,12 @@ verify() {
     fail "the image was built with ${release}, but this is ${at}, which builds different programs: repeat with GOTOOLCHAIN=${release} in the environment"
   fi
   GOFIPS140="${fips140}" hack/image.sh rebuilt "${platforms}" "${scratch}/image" >&2 || fail "commit ${revision} cannot be built"
-  # The list of what is in the archive, an OCI layout, has only this image.
+  # The index of the archive, an OCI layout, lists only this image.
   rebuilt=$(tar -xOf "${scratch}/image/sample-controller.tar" index.json | grep -Eo 'sha256:[0-9a-f]{64}')
   if [[ "${rebuilt}" != "${1##*@}" ]]; then
-    fail "$1 is not what its commit makes, which is ${rebuilt}: docs/releasing.md shows how to find the difference"
+    fail "$1 differs from what its commit builds, ${rebuilt}: docs/releasing.md shows how to find the difference"
   fi
-  echo "Verified: the commit makes ${rebuilt}, too."
+  echo "Verified: the commit builds the same image, ${rebuilt}."
 }
 
 if [[ $# -eq 2 && "$1" == -verify ]]; then
@@ -106,7 +105,7 @@ if [[ "${1:-}" == -push ]]; then
   fi
 fi
 if [[ $# -ne 3 ]]; then
-  echo "usage: $0 [-push [-force]] NAME PLATFORMS FOLDER, or $0 -verify NAME@DIGEST" >&2
+  echo "usage: $0 [-push [-force]] NAME PLATFORMS DIRECTORY, or $0 -verify NAME@DIGEST" >&2
   exit 2
 fi
 readonly image="$1"
@@ -118,16 +117,15 @@ if [[ -z "${platforms}" ]]; then
   fi
 fi
 mkdir -p "$3"
-folder="$(cd "$3" && pwd)"
+dir="$(cd "$3" && pwd)"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Settings that would otherwise depend on the machine; hack/build.sh sets the others. The
-# caller may choose Go's cryptographic module, for example because of a regulation:
-# GOFIPS140=v1.0.0.
+# Settings that would otherwise depend on the machine; hack/build.sh sets the others. The caller
+# may choose Go's cryptographic module, for example because of a regulation: GOFIPS140=v1.0.0.
 export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140="${GOFIPS140:-off}"
 unset GOEXPERIMENT
-# What "go env -w" has written counts where it says how modules and Go itself are had, and
-# where they are kept.
+# Settings from "go env -w" apply only to how modules and Go itself are downloaded, and where they
+# are stored.
 settings=(GOPROXY GOSUMDB GOPRIVATE GONOPROXY GONOSUMDB GOINSECURE GOVCS GOAUTH GOTOOLCHAIN GOMODCACHE GOCACHE)
 i=0
 while IFS= read -r value; do
@@ -144,10 +142,10 @@ for platform in "${list[@]}"; do
     echo "$0: platform ${platform}: must be linux/ARCHITECTURE, such as linux/arm64" >&2
     exit 2
   fi
-  program="${folder}/${BASH_REMATCH[1]}_${BASH_REMATCH[2]}/sample-controller"
+  program="${dir}/${BASH_REMATCH[1]}_${BASH_REMATCH[2]}/sample-controller"
   GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/build.sh -stamp . . "${program}"
   GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/licenses.sh . "$(dirname "${program}")/licenses"
   programs+=("${program}")
 done
-rm -f "${folder}"/sample-controller_*.cdx.json
-bin/image ${push[@]+"${push[@]}"} -release="$(sed -n 's/^toolchain //p' go.mod)" -image="${image}" -folder="${folder}" "${programs[@]}"
+rm -f "${dir}"/sample-controller_*.cdx.json
+bin/image ${push[@]+"${push[@]}"} -release="$(sed -n 's/^toolchain //p' go.mod)" -image="${image}" -folder="${dir}" "${programs[@]}"

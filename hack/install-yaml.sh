@@ -16,9 +16,9 @@ if [[ $# -ne 2 ]]; then
   exit 2
 fi
 image="$1"
-# It is written into YAML as it is.
+# It is written to YAML unquoted.
 if [[ ! "${image}" =~ ^[A-Za-z0-9._:/@+-]+$ ]]; then
-  printf '%s: %q is no name of an image\n' "$0" "${image}" >&2
+  printf '%s: %q is not the name of an image\n' "$0" "${image}" >&2
   exit 2
 fi
 mkdir -p "$(dirname "$2")"

@@ -2,9 +2,10 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs the end-to-end tests on each Kubernetes version that devcluster can emulate, one
-# after the other, and writes the results as a table into kubernetes-versions.md, beside the other documents.
-# It continues after a failure, and exits with 1. The tests' output is in _output/skew.
+# Runs the end-to-end tests on each Kubernetes version that devcluster can emulate, one after
+# the other, and writes a table of the results to kubernetes-versions.md, next to the other
+# documents. It continues after a failure, and then exits with 1. The tests' output is in
+# _output/skew.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -12,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 versions=$(bin/devcluster version)
 kubernetes=$(awk '$1 == "Kubernetes" { print $2 }' <<<"${versions}")
 
-# count RESULT LOG prints how many tests ended with the result, and which, for a table.
+# count RESULT LOG prints, for a table, how many tests ended with the result, and their names.
 count() {
   local names
   names=$(sed -nE "s/^ *--- $1: ([^ ]+).*/\1/p" "$2")
@@ -31,12 +32,12 @@ printf '%s\n' '# Kubernetes versions' '' \
 read -ra minors <<<"$(awk '$1 == "Emulates" { $1 = ""; print }' <<<"${versions}")"
 for minor in "${minors[@]}"; do
   log=_output/skew/${minor}.log
-  echo "${minor}: the output goes to ${log}"
+  echo "${minor}: writing the output to ${log}"
   passed=1
   EMULATED_VERSION=${minor} GO_TEST_FLAGS=-v E2E_KUBECONFIG='' hack/check.sh e2e hack/e2e.sh >"${log}" 2>&1 || passed=0
   passes=$(count PASS "${log}" | cut -d: -f1) failures=$(count FAIL "${log}")
   if [[ "${passed}" == 0 && "${failures}" == 0 || "${passes}" == 0 ]]; then
-    passed=0 failures="1: the run itself" # it was not built, ended early, or ran no test
+    passed=0 failures="1: the run itself" # the build failed, or the run ended early or ran no test
   fi
   if [[ "${passed}" == 0 ]]; then
     failed=1

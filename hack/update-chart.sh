@@ -2,10 +2,10 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Copies into the Helm chart the manifests that it shares with the installation by kustomize: artifacts/chart/files. The
-# chart's templates take from them what changes with the API and the controller: CustomResourceDefinitions, permissions,
-# admission policies, alerts and the dashboard. The rest of the templates is written by hand: make test-chart compares
-# what the two install. Chart.yaml describes the CustomResourceDefinitions, with an example of each, to Artifact Hub.
+# Copies the manifests that the Helm chart shares with kustomize into artifacts/chart/files: CustomResourceDefinitions,
+# permissions, admission policies, alerts and the dashboard, which change with the API and the controller. The chart's
+# templates include them. The other templates are written by hand, and make test-chart compares what the two install.
+# Chart.yaml describes the CustomResourceDefinitions, with an example of each, to Artifact Hub.
 
 set -o errexit -o nounset -o pipefail
 

@@ -4,8 +4,8 @@
 # functions, OpenAPI definitions, apply configurations, clientset, listers, informers and
 # the CustomResourceDefinition.
 #
-# Needs only Go and git; may be called from any folder. On an error it exits non-zero and
-# leaves the tree unchanged.
+# It needs only Go and git, and works from any directory. After an error, it exits with a non-zero
+# status and leaves the tree unchanged.
 
 set -o errexit -o nounset -o pipefail
 

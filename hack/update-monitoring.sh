@@ -5,8 +5,8 @@
 # Generates the files for the Prometheus Operator and Grafana from
 # artifacts/monitoring/rules.yaml and dashboard.json.
 #
-#   hack/update-monitoring.sh          writes artifacts/monitoring/prometheus-rule.yaml, the alerts of rules.yaml
-#   hack/update-monitoring.sh FOLDER   writes all of artifacts/monitoring to FOLDER, with these variables' values:
+#   hack/update-monitoring.sh             writes artifacts/monitoring/prometheus-rule.yaml, the alerts in rules.yaml
+#   hack/update-monitoring.sh DIRECTORY   writes all of artifacts/monitoring to DIRECTORY, with these variables' values:
 #
 #     CLUSTER_LABEL   the label by which a central Prometheus, Thanos or Mimir distinguishes clusters
 #     RUNBOOKS        the address of docs/operations.md, for runbook_url
@@ -25,7 +25,7 @@ refuse() {
   exit 2
 }
 if [[ $# -gt 1 ]]; then
-  refuse "usage: $0 [FOLDER]"
+  refuse "usage: $0 [DIRECTORY]"
 fi
 if [[ ! "${label}" =~ ^[a-zA-Z_][a-zA-Z0-9_]*$ ]]; then
   refuse "CLUSTER_LABEL=${label}: must be the name of a label: letters, digits and _"
@@ -35,14 +35,14 @@ if [[ ! "${runbooks}" =~ ^https?://[^[:space:]]+$ || "${runbooks}" == *[\&\|\\\#
   refuse "RUNBOOKS=${runbooks}: must be an http or https address without &, |, \\ and #"
 fi
 
-source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../artifacts/monitoring" && pwd -P)
-folder=${source_folder}
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../artifacts/monitoring" && pwd -P)
+dir=${source_dir}
 if [[ $# -eq 1 ]]; then
   mkdir -p "$1"
-  folder=$(cd "$1" && pwd -P)
+  dir=$(cd "$1" && pwd -P)
 fi
-if [[ "${folder}" == "${source_folder}" && "${label} ${runbooks}" != "${default_label} ${default_runbooks}" ]]; then
-  refuse "name another FOLDER: artifacts/monitoring keeps the defaults"
+if [[ "${dir}" == "${source_dir}" && "${label} ${runbooks}" != "${default_label} ${default_runbooks}" ]]; then
+  refuse "artifacts/monitoring keeps the defaults: choose another DIRECTORY"
 fi
 
 # adapt FILE prints a file in which the values replace the defaults. It replaces the label
@@ -55,7 +55,7 @@ adapt() {
     -e "s/[{][{]${default_label}[}][}]/{{${label}}}/g" \
     -e "s/[.]${default_label} /.${label} /g" \
     -e "s|${default_runbooks}|${runbooks}|g" \
-    "${source_folder}/$1"
+    "${source_dir}/$1"
 }
 
 new=$(mktemp -d)
@@ -77,10 +77,10 @@ EOF
   sed -n '/^groups:/,$ { s/^\(.\)/  \1/; p; }' "${new}/rules.yaml"
 } >"${new}/prometheus-rule.yaml"
 
-if [[ "${folder}" == "${source_folder}" ]]; then
-  cat "${new}/prometheus-rule.yaml" >"${folder}/prometheus-rule.yaml"
+if [[ "${dir}" == "${source_dir}" ]]; then
+  cat "${new}/prometheus-rule.yaml" >"${dir}/prometheus-rule.yaml"
   exit
 fi
 adapt dashboard.json >"${new}/dashboard.json"
-cp "${source_folder}/kustomization.yaml" "${source_folder}/scraper.yaml" "${source_folder}/service-monitor.yaml" "${new}"
-cp "${new}"/* "${folder}"
+cp "${source_dir}/kustomization.yaml" "${source_dir}/scraper.yaml" "${source_dir}/service-monitor.yaml" "${new}"
+cp "${new}"/* "${dir}"

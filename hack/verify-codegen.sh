@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# Checks that the generated code is up to date with the types under pkg/apis. If it is
-# not, the script prints the difference and exits with 1. It generates into a copy and
-# never touches the tree.
+# Checks that the generated code is up to date with the types under pkg/apis. If it is not, the
+# script prints the difference and exits with 1. It generates into a copy, and never changes the
+# tree.
 
 set -o errexit -o nounset -o pipefail
 

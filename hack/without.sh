@@ -2,9 +2,9 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Tests rows of the table "What can be deleted" in CONTRIBUTING.md. In a copy of the tree,
-# it deletes the paths of each row, and then runs go vet and the unit tests of each module
-# that can be tested in seconds.
+# Tests rows of the table "What can be deleted" in CONTRIBUTING.md. In a copy of the tree, it
+# deletes the paths of each row, and then runs go vet and the unit tests in each module that can
+# be tested in seconds.
 #
 #   hack/without.sh NAME...     names in the first column, such as "faults" "new project"
 
@@ -27,7 +27,7 @@ row() {
 }
 
 if [[ $# -eq 0 ]]; then
-  echo "usage: $0 NAME..., of the table \"What can be deleted\" in CONTRIBUTING.md" >&2
+  echo "usage: $0 NAME..., with names from the table \"What can be deleted\" in CONTRIBUTING.md" >&2
   exit 2
 fi
 
@@ -57,9 +57,9 @@ for module in . tools/*; do
   if [[ -f "${module}/go.mod" && "${module}" != */lint ]]; then
     echo "--- ${module}"
     (cd "${module}" && go vet ./...)
-    # Tests that need a cluster or minutes are in folders called test. Those of the
-    # documents would fail, because the documents still name what was deleted. A cached
-    # result may be that of another copy: see go_test in hack/check.sh.
+    # Tests that need a cluster or minutes are in directories called test. The tests of the
+    # documents would fail, because the documents still mention the deleted paths. A cached result
+    # may come from another copy: see go_test in hack/check.sh.
     (cd "${module}" && go list ./... | grep -vE '/test(/|$)|/docs/claims$' | xargs go test -vet=off -count=1)
   fi
 done

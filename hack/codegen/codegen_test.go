@@ -99,7 +99,7 @@ func TestUpdateFailsLoudly(t *testing.T) {
 		"misspelled marker":     {api + "doc.go", deepcopy, deepcopy + "// +k8s:defaulting-gen=TypeMeta\n", "unrecognized +k8s: tag(s): +k8s:defaulting-gen"},
 		"no CRD":                {api + "doc.go", group, "// +kubebuilder:skip\n" + group, "no CustomResourceDefinition was made for kind Foo"},
 		"schema program fails":  {"hack/models-schema/main.go", "func main() {\n", "func main() {\n\tos.Exit(3)\n", "hack/models-schema ended with status"},
-		"no API":                {"", "", "", "no API found: expected folders pkg/apis/GROUP/VERSION"},
+		"no API":                {"", "", "", "no API found: expected directories pkg/apis/GROUP/VERSION"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +120,7 @@ func TestUpdateFailsLoudly(t *testing.T) {
 }
 
 // TestUpdateRefusesVersionsThatDiffer renames a field in a second version. The API server
-// would drop it without a word, because there is no conversion.
+// would silently drop it, because there is no conversion.
 func TestUpdateRefusesVersionsThatDiffer(t *testing.T) {
 	c := newCheckout(t)
 	c.addVersion("v1alpha1", "v1beta1")
@@ -143,11 +143,11 @@ func TestUpdateRefusesVersionsThatDiffer(t *testing.T) {
 	}
 }
 
-// checkout is a copy of the part of the tree that the scripts need, in a folder whose
+// checkout is a copy of the part of the tree that the scripts need, in a directory whose
 // name contains spaces. It is a git repository.
 type checkout struct {
 	*testing.T
-	home string // contains dir and an empty GOPATH, GOBIN and temporary folder
+	home string // contains dir and an empty GOPATH, GOBIN and temporary directory
 	dir  string // the copy
 }
 
@@ -155,8 +155,8 @@ func newCheckout(t *testing.T) *checkout {
 	t.Helper()
 	home := t.TempDir()
 	c := &checkout{T: t, home: home, dir: filepath.Join(home, "a clone & more")}
-	for _, folder := range []string{filepath.Join(c.dir, "artifacts"), filepath.Join(home, "gobin"), filepath.Join(home, "tmp")} {
-		c.must(os.MkdirAll(folder, 0o755))
+	for _, dir := range []string{filepath.Join(c.dir, "artifacts"), filepath.Join(home, "gobin"), filepath.Join(home, "tmp")} {
+		c.must(os.MkdirAll(dir, 0o755))
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	c.must(err)
@@ -177,9 +177,9 @@ func (c *checkout) bash(script string, arguments ...string) string {
 }
 
 // run calls a script of the checkout with an empty GOPATH, from the file system's root
-// folder, and returns its output and its exit code. The module and build caches are
+// directory, and returns its output and its exit code. The module and build caches are
 // shared, because without them a run takes minutes. The test fails if the script leaves
-// anything in GOBIN, GOPATH/bin or the temporary folder.
+// anything in GOBIN, GOPATH/bin or the temporary directory.
 func (c *checkout) run(script string) (output string, code int) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), 10*time.Minute)

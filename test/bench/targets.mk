@@ -13,7 +13,7 @@ bench: bin/devcluster bin/bench ## Compare the controller with others, and write
 	@bin/bench -docs=docs $(BENCH_FLAGS)
 
 .PHONY: bench-quick
-bench-quick: bin/devcluster bin/bench ## Run a short version of the benchmark, which writes to _output/bench
+bench-quick: bin/devcluster bin/bench ## Run a short benchmark, which writes to _output/bench
 	@bin/bench -quick $(BENCH_FLAGS)
 
 .PHONY: bench-report

@@ -1,7 +1,7 @@
 ##@ Helm chart
 
 .PHONY: chart
-chart: ## Copy the manifests that the Helm chart shares with the installation into artifacts/chart
+chart: ## Copy the manifests that the Helm chart shares with kustomize into artifacts/chart
 	@hack/update-chart.sh
 
 .PHONY: test-chart

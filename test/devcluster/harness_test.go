@@ -30,11 +30,11 @@ const (
 type supervisor struct {
 	*testcluster.Process
 	t              *testing.T
-	dir            string // the data folder
+	dir            string // the data directory
 	stdout, stderr testcluster.Log
 }
 
-// launch starts devcluster with a data folder of the test, and kills it after the test.
+// launch starts devcluster with a data directory of the test, and kills it after the test.
 func launch(t *testing.T, dir, command string, args ...string) *supervisor {
 	t.Helper()
 	d := &supervisor{t: t, dir: dir}
@@ -109,7 +109,7 @@ func run(t *testing.T, args ...string) (out string, code int) {
 	return strings.TrimSpace(string(printed)), cmd.ProcessState.ExitCode()
 }
 
-// processes returns the processes whose command line contains the data folder, one per
+// processes returns the processes whose command line contains the data directory, one per
 // line, each as its id, a space and its command line: the components and the supervisor.
 func processes(t *testing.T, dir string) string {
 	t.Helper()

@@ -156,7 +156,7 @@ func TestBadCommandLines(t *testing.T) {
 		says string
 	}{
 		{"up -nodes many", 2, "-nodes"},
-		{"up -kubeconfig /no/such/folder/config", 1, "-kubeconfig /no/such/folder/config: "},
+		{"up -kubeconfig /no/such/directory/config", 1, "-kubeconfig /no/such/directory/config: "},
 		{"run -- no-such-command", 127, "no-such-command"},
 		{"dance", 2, `unknown command "dance"`},
 	} {
@@ -292,7 +292,7 @@ func (d *supervisor) testKubectl(t *testing.T) {
 }
 
 // testRefusals tries to start another cluster at the same port. The tests of the package
-// cluster try the same folder.
+// cluster try the same directory.
 func (d *supervisor) testRefusals(t *testing.T) {
 	server := d.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
 	_, port, _ := strings.Cut(server, "127.0.0.1:")

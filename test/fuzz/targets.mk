@@ -1,7 +1,7 @@
 ##@ Fuzzing
 
-# How long each fuzz target runs: a number of inputs, as in 5000x, or a duration. Go
-# before 1.27 may report the end of a duration as a failure (go.dev/issue/75804).
+# How long each fuzz target runs: a number of inputs, as in 5000x, or a duration. Before 1.27, Go
+# may report the end of a duration as a failure (go.dev/issue/75804).
 export FUZZ_TIME ?= 5000x
 
 .PHONY: fuzz

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command audit prints the writes of an API server's audit log, a line for each: the time
-// of the response, the actor, the request and the response code. What goes on all the time,
-// such as the renewal of Leases, is left out. kubectl foo timeline draws such a log.
+// Command audit prints one line for each write in an API server's audit log: the time of the
+// response, the actor, the request and the response code. It leaves out constant background
+// writes, such as renewals of Leases. kubectl foo timeline draws such a log.
 package main
 
 import (
@@ -28,12 +28,12 @@ func main() {
 func run(args []string, stdin io.Reader, stdout, messages io.Writer) error {
 	flags := flag.NewFlagSet("audit [flags] LOG...", flag.ContinueOnError)
 	flags.SetOutput(messages)
-	namespace := flags.String("namespace", "", "Print the writes in this namespace only.")
+	namespace := flags.String("namespace", "", "Print only the writes in this namespace.")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() == 0 {
-		return errors.New("name the audit logs to print, as JSON lines, compressed by gzip or not; - is standard input")
+		return errors.New("name the audit logs to print: JSON lines, plain or compressed with gzip; - means standard input")
 	}
 	add := func(w audit.Write) {
 		if !w.IsBackground() && (*namespace == "" || w.Namespace == *namespace) {
@@ -50,13 +50,12 @@ func run(args []string, stdin io.Reader, stdout, messages io.Writer) error {
 
 // line formats a write.
 func line(w audit.Write) string {
-	// Whoever sends a request chooses its user agent and names, even if it is refused.
+	// The sender of a request chooses its user agent and names, even if the request is rejected.
 	return strings.TrimSpace(printable.Quote(fmt.Sprintf("%s  %-26s %-7s %d  %-20s %s",
 		w.Done.Format("15:04:05.000"), who(w), w.Verb, w.Code, w.Path(), w.Name)))
 }
 
-// who returns the controller, or the program if the controller has no identity of its
-// own.
+// who returns the controller, or the program if the controller has no separate identity.
 func who(w audit.Write) string {
 	if strings.HasPrefix(w.User, "system:") {
 		return w.User[strings.LastIndex(w.User, ":")+1:]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// One run of the demo: the controller, the page, what it does as a user would, and the picture at the
-// end.
+// One run of the demo: the controller, the page, the acts of a user, and the timeline at the end.
 
 package main
 
@@ -28,15 +27,14 @@ import (
 )
 
 const (
-	// stepTimeout is the limit of each step, and stopGrace the time that the controller has to
-	// stop by itself.
+	// stepTimeout limits each step, and stopGrace is how long the controller may take to stop.
 	stepTimeout = 2 * time.Minute
 	stopGrace   = 5 * time.Second
 )
 
 // sources describes the columns.
-const sources = `All of this is from the API server's audit log: the ms since your last change, who sent
-the request, and what it wrote.`
+const sources = `Everything below comes from the API server's audit log: the ms since your last change, who
+sent the request, and what it wrote.`
 
 // demo is one run in a cluster.
 type demo struct {
@@ -53,11 +51,11 @@ type demo struct {
 	audit audit.Log
 	log   timeline.Log
 
-	// latest is when the log grew last, and unprinted is true if nothing was printed since.
+	// latest is when the log last grew, and unprinted is true if nothing has been printed since.
 	latest    time.Time
 	unprinted bool
-	// printed are the numbers of the writes that have been printed. The last one belongs to
-	// panel, and came so long after its beginning.
+	// printed holds the numbers of the writes that have been printed. The last one belongs to
+	// panel, and came lasted after the panel's first write.
 	printed sets.Set[int]
 	panel   int
 	lasted  time.Duration
@@ -121,7 +119,7 @@ func (d *demo) limited(ctx context.Context) (context.Context, context.CancelFunc
 
 // startController starts the controller as its own service account.
 func (d *demo) startController(ctx context.Context) error {
-	// devcluster created both folders, and removes them with the cluster.
+	// devcluster created both directories, and removes them with the cluster.
 	kubeconfig := filepath.Join(d.dataDir, "config", sampleController+".kubeconfig")
 	log := filepath.Join(d.dataDir, "logs", sampleController+".log")
 	config, err := testcluster.LoadConfig(d.kubeconfig)
@@ -136,11 +134,11 @@ func (d *demo) startController(ctx context.Context) error {
 	if err := testcluster.WriteTokenKubeconfig(ctx, client, d.kubeconfig, kubeconfig, account, account); err != nil {
 		return err
 	}
-	// By its Lease, the page knows that the controller is running.
+	// The page learns from the Lease that the controller is running.
 	flags := []string{"-v=2", "-leader-elect", "-leader-elect-resource-namespace=" + account, "-kubeconfig=" + kubeconfig}
-	fmt.Fprintf(d.out, "$ %s %s\n  its log is %s\n", controllerPath, strings.Join(flags, " "), log)
-	// Without a context: Ctrl-C cancels everything else at once, and the controller
-	// stops last.
+	fmt.Fprintf(d.out, "$ %s %s\n  log: %s\n", controllerPath, strings.Join(flags, " "), log)
+	// Without a context, because Ctrl-C cancels everything else at once, and the controller must
+	// stop last.
 	d.controller, err = testcluster.StartProgram(sampleController, log, exec.Command(controllerPath, flags...))
 	return err
 }
@@ -153,7 +151,7 @@ func (d *demo) kubectl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// quietly is kubectl without the command. It returns kubectl's output.
+// quietly runs kubectl without printing the command, and returns its output.
 func (d *demo) quietly(ctx context.Context, args ...string) (string, error) {
 	out, err := testcluster.Kubectl(ctx, devclusterPath, d.kubeconfig, args...)
 	if ctx.Err() != nil {
@@ -162,14 +160,14 @@ func (d *demo) quietly(ctx context.Context, args ...string) (string, error) {
 	return out, err
 }
 
-// startPage starts a page that shows Foos live, and prints its address, unless the demo
-// ends by itself. Without the plugin or its page the demo goes on.
+// startPage starts a page that shows Foos live, and prints its address, unless the demo ends by
+// itself. The demo continues without the plugin or its page.
 func (d *demo) startPage(ctx context.Context) {
 	if _, err := os.Stat(pluginPath); err != nil || d.exit {
 		return
 	}
 	var output testcluster.Log
-	// Without a context, as the controller: Ctrl-C ends it in order.
+	// Without a context, like the controller, so that it stops in order.
 	command := exec.Command(pluginPath, "ui", "--all-namespaces", "--kubeconfig", d.kubeconfig, "--audit", d.audit.Path, "--you", d.log.You)
 	command.Stdout, command.Stderr = &output, &output
 	page, err := testcluster.StartProcess(command)
@@ -178,13 +176,13 @@ func (d *demo) startPage(ctx context.Context) {
 		err = output.Await(ctx, page, "http://", 1)
 	}
 	if err != nil {
-		fmt.Fprintf(d.out, "No page: %v\n%s\n", err, output.String())
+		fmt.Fprintf(d.out, "Could not start the page: %v\n%s\n", err, output.String())
 		return
 	}
-	fmt.Fprintf(d.out, "\nTo see it live in a browser, why and with which writes, open:\n  %s\n\n", strings.TrimSpace(output.String()))
+	fmt.Fprintf(d.out, "\nTo follow the Foo live in a browser, open:\n  %s\n\n", strings.TrimSpace(output.String()))
 }
 
-// draw draws the writes of Foos in the audit log so far, and prints where the picture is.
+// draw draws the timeline of the audit log so far, and prints where it is.
 func (d *demo) draw() error {
 	drawn, err := d.log.Of(plan.Foos(""), "", "")
 	if err != nil {
@@ -200,7 +198,7 @@ func (d *demo) draw() error {
 	if err := errors.Join(drawn.WriteSVG(file), file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\nThe same as a picture, for a browser: %s\n", d.picture)
+	fmt.Fprintf(d.out, "\nTo see this as a picture, open in a browser: %s\n", d.picture)
 	return nil
 }
 
@@ -219,10 +217,10 @@ const (
 	sampleController = "sample-controller"
 )
 
-// act is something that the demo does as a user would.
+// act is a user's act that the demo performs.
 type act struct {
-	// command has the arguments of kubectl, and until those of kubectl wait, which returns
-	// at the end of the act.
+	// command are arguments of kubectl, and until arguments of kubectl wait, which returns at the
+	// end of the act.
 	command, until []string
 	// collects makes the demo wait until the garbage collector watches Foos.
 	collects bool
@@ -249,7 +247,7 @@ func actsOf(exit bool) []act {
 	return acts[:1]
 }
 
-// perform carries out an act, and prints what follows until its end.
+// perform performs an act, and prints writes until its end.
 func (d *demo) perform(forever context.Context, a act) error {
 	fmt.Fprintln(d.out)
 	if a.collects {
@@ -283,7 +281,7 @@ var foosAreWatched = regexp.MustCompile(`(?m)^apiserver_longrunning_requests\{.*
 func (d *demo) awaitCollector(forever context.Context) error {
 	ctx, cancel := d.limited(forever)
 	defer cancel()
-	fmt.Fprintln(d.out, "Waiting until the garbage collector knows Foos: it looks for new kinds every 30 s.")
+	fmt.Fprintln(d.out, "Waiting for the garbage collector to discover Foos: it looks for new kinds every 30 s.")
 	return wait.PollUntilContextCancel(ctx, 500*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		metrics, err := d.quietly(ctx, "get", "--raw=/metrics")
 		return foosAreWatched.MatchString(metrics), err

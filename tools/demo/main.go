@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows how a Foo becomes a Pod. It runs the controller
-// (bin/sample-controller) in the development cluster of KUBECONFIG, applies the example
-// Foo, and prints each change that follows: when, by whom, and what. With -exit it then
-// scales the Foo and deletes it. At the end it draws the audit log. make demo runs it in
-// the root of the checkout, in a cluster of its own.
+// Command demo shows how a Foo becomes a Pod. It runs the controller (bin/sample-controller) in
+// the development cluster of KUBECONFIG, applies the example Foo, and prints each write that
+// follows: when, by whom, and what. With -exit, it then scales the Foo and deletes it. At the
+// end it draws a timeline. make demo runs it in the root of the checkout, in a new cluster.
 //
-// It reads the API server's audit log, which contains the bodies of requests and
-// responses, and prints the entries that tools/internal/timeline makes of them.
+// The writes come from the API server's audit log, which contains the bodies of requests and
+// responses, through tools/internal/timeline.
 package main
 
 import (
@@ -36,16 +35,16 @@ type options struct {
 	picture string
 }
 
-const caption = `A Foo becomes a Pod on a Kubernetes control plane of your own: etcd, kube-apiserver,
-kube-controller-manager and kube-scheduler are the real ones. KWOK plays the kubelet of its
-node: Pods become Ready, but no image is pulled and nothing is executed.
+const caption = `Watch a Foo become a Pod on your own Kubernetes control plane, with the real etcd,
+kube-apiserver, kube-controller-manager and kube-scheduler. KWOK acts as the node's kubelet:
+Pods become Ready, but no image is pulled and no container runs.
 
 `
 
 func main() {
 	var opts options
-	flag.BoolVar(&opts.exit, "exit", false, "Also scale and delete the Foo, then exit instead of running until Ctrl-C.")
-	flag.StringVar(&opts.picture, "picture", "_output/timeline.svg", "The `file` for the picture of the timeline, as SVG.")
+	flag.BoolVar(&opts.exit, "exit", false, "Also scale and delete the Foo, and then exit instead of running until Ctrl-C.")
+	flag.StringVar(&opts.picture, "picture", "_output/timeline.svg", "The `file` to write the timeline to, as SVG.")
 	flag.Parse()
 	if err := runInCluster(&opts, os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
@@ -53,13 +52,13 @@ func main() {
 	}
 }
 
-// runInCluster runs the demo in a development cluster, whose kubeconfig is in its data
-// folder, until a signal or, with -exit, the end of the last act.
+// runInCluster runs the demo in a development cluster, whose kubeconfig is in its data directory,
+// until a signal arrives or, with -exit, the last act ends.
 func runInCluster(opts *options, kubeconfig string) error {
 	dataDir := filepath.Dir(kubeconfig)
 	log := filepath.Join(dataDir, "audit.log")
 	if _, err := os.Stat(log); err != nil || flag.NArg() > 0 {
-		return errors.New("this command takes flags only, and runs in a development cluster: run make demo in the root of the checkout")
+		return errors.New("this command takes only flags, and needs a development cluster: run make demo in the root of the checkout")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -74,7 +73,7 @@ func runInCluster(opts *options, kubeconfig string) error {
 		return errors.New("stopped before the last step")
 	}
 	if err := d.draw(); err != nil && len(d.printed) > 0 {
-		fmt.Fprintf(d.out, "\nNo picture: %v\n", err)
+		fmt.Fprintf(d.out, "\nCould not draw the timeline: %v\n", err)
 	}
 	fmt.Fprintln(d.out, "\nStopping the controller and the cluster")
 	return nil
@@ -88,8 +87,8 @@ const (
 	settleTime = 400 * time.Millisecond
 )
 
-// follow prints writes until reached delivers and the log has settled, ctx is done, or the
-// controller ends.
+// follow prints writes until reached delivers a value and the log has settled, ctx is done, or the
+// controller exits.
 func (d *demo) follow(ctx context.Context, reached <-chan error) error {
 	ticker := time.NewTicker(readPeriod)
 	defer ticker.Stop()
@@ -115,7 +114,7 @@ func (d *demo) follow(ctx context.Context, reached <-chan error) error {
 	}
 }
 
-// tell reads the audit log, and prints what is new if the log has settled.
+// tell reads the audit log, and prints new writes if the log has settled.
 func (d *demo) tell(now time.Time) (settled bool, err error) {
 	writes, err := d.audit.Next()
 	if err != nil {
@@ -158,24 +157,24 @@ func (d *demo) print(e *timeline.Entry) {
 	fmt.Fprintln(d.out, strings.TrimRight(line, " "))
 }
 
-// suggest prints what to try in a second terminal.
+// suggest prints commands to try in a second terminal.
 func (d *demo) suggest() {
-	root, _ := os.Getwd() // otherwise the paths are those of this folder
+	root, _ := os.Getwd() // on an error, the paths stay relative
 	fmt.Fprintf(d.out, suggestions, d.kubeconfig, filepath.Join(root, devclusterPath), filepath.Join(root, examplePath))
 }
 
 const suggestions = `
-Further changes are printed here too, in ms since your last one. In a second terminal:
+This terminal also prints further changes, with the ms since your last one. Try these in a second terminal:
 
   export KUBECONFIG=%q
   kubectl() { %q kubectl "$@"; }
 
   kubectl get foo,deployment,replicaset,pod
   kubectl scale foo example-foo --replicas=3
-  kubectl delete pod -l controller=example-foo        # each is replaced
+  kubectl delete pod -l controller=example-foo        # the ReplicaSet replaces them
   kubectl scale deployment example-foo --replicas=5   # drift: the controller undoes it
   kubectl edit foo example-foo
-  kubectl delete foo example-foo                      # what it owns is deleted, too
+  kubectl delete foo example-foo                      # also deletes what it owns
   kubectl apply -f %q
 
 Ctrl-C here stops the controller and the cluster, and removes their data.

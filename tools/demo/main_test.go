@@ -32,11 +32,11 @@ func TestFoosAreWatched(t *testing.T) {
 	}
 }
 
-// TestPage checks what is printed about a page, and that its program ends.
+// TestPage checks the output about a page, and that its program exits.
 func TestPage(t *testing.T) {
 	for plugin, want := range map[string]string{
 		`echo "http://page/$*"; exec sleep 60`: "  http://page/ui --all-namespaces --kubeconfig /k --audit  --you me\n",
-		"echo no CRD >&2; exit 2":              "No page: ",
+		"echo no CRD >&2; exit 2":              "Could not start the page: ",
 		"echo no URL; exec sleep 60":           "deadline exceeded\nno URL",
 	} {
 		t.Chdir(t.TempDir())
@@ -55,7 +55,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// createFooLine is a line of the audit log, shortened by what is not read.
+// createFooLine is a line of the audit log, without the fields that are not read.
 const createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/default/foos",` +
 	`"verb":"create","user":{"username":"devcluster-admin"},"userAgent":"kubectl/v1","objectRef":{"resource":"foos","namespace":"default","name":"example-foo","apiGroup":"samplecontroller.k8s.io"},` +
 	`"responseStatus":{"code":201},"stageTimestamp":"2026-11-21T11:23:15.506749Z"}` + "\n"
@@ -64,7 +64,7 @@ const createFooLine = `{"stage":"ResponseComplete","requestURI":"/apis/samplecon
 var createDeploymentLine = strings.NewReplacer("devcluster-admin", "system:serviceaccount:a:sample-controller", "kubectl/v1", "sample-controller/v1",
 	"samplecontroller.k8s.io/v1alpha1", "apps/v1", "samplecontroller.k8s.io", "apps", "foos", "deployments").Replace(createFooLine)
 
-// TestEachWriteIsPrintedOnce: only when the log has settled, and not again.
+// TestEachWriteIsPrintedOnce checks that a write is printed once the log has settled, and only once.
 func TestEachWriteIsPrintedOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	if err := os.WriteFile(path, []byte(createFooLine+createDeploymentLine), 0o600); err != nil {

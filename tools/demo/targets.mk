@@ -3,14 +3,14 @@
 # Passed to the demo, for example -exit.
 DEMO_FLAGS ?=
 
-# In a new cluster, whose audit log has the bodies of writes to Foos and to what they lead to.
+# In a new cluster, whose audit log contains the bodies of writes to Foos and the objects below them.
 in-cluster := @bin/devcluster run -audit-bodies=foos.samplecontroller.k8s.io,deployments.apps,replicasets.apps,pods --
 
 .PHONY: demo
-demo: build bin/demo ## Show in a new cluster how a Foo gets running Pods (DEMO_FLAGS=-exit: then scale it, delete it, and exit)
+demo: build bin/demo ## Show in a new cluster how a Foo becomes running Pods (DEMO_FLAGS=-exit: then scale it, delete it, and exit)
 	$(in-cluster) bin/demo $(DEMO_FLAGS)
 
-# It starts the page of the kubectl plugin, where there is one.
+# The demo starts the page of the kubectl plugin, if that exists.
 ifneq ($(wildcard tools/kubectl-foo),)
 demo: bin/kubectl-foo
 endif

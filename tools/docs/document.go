@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs runs the command blocks of documents, and compares their output with that in the
-// documents. make docs-test runs it; README.md says how to mark a document. docs/claims tests what
-// else the documents say about the code (names of tests and files, the requirements of go.mod).
+// Package docs runs the command blocks of documents, and compares their output with the documents.
+// make docs-test runs it; README.md explains how to mark a document. docs/claims tests other
+// statements in the documents (names of tests and files, the requirements of go.mod).
 //
-// This file turns a document into steps, and the options in directives into those of steps.
+// This file turns a document into steps, and directives into options of steps.
 package docs
 
 import (
@@ -28,12 +28,12 @@ import (
 type stepKind int
 
 const (
-	stepRun    stepKind = iota // run text; if it is empty, only do what cluster and interrupt say
-	stepExpect                 // compare text with what a block printed
+	stepRun    stepKind = iota // run text; if it is empty, only apply the options cluster and interrupt
+	stepExpect                 // compare text with the output of a block
 	stepFile                   // write text to path
 )
 
-// step is one thing that a document says to do.
+// step is one step in a document.
 type step struct {
 	options
 	kind  stepKind
@@ -61,7 +61,7 @@ type comment struct {
 // reader turns the parts of a document into steps.
 type reader struct {
 	steps   []step
-	pending comment // whose block has not come yet
+	pending comment // a comment whose block has not come yet
 	errs    []error
 }
 
@@ -107,8 +107,8 @@ func (r *reader) fail(line int, err error) {
 	r.errs = append(r.errs, fmt.Errorf("line %d: %w", line, err))
 }
 
-// dropPending drops the comment that no block follows. A directive is a mistake then;
-// other comments are not.
+// dropPending drops a comment that no block follows. This is a mistake for a directive, but not for
+// other comments.
 func (r *reader) dropPending() {
 	if _, isDirective := follows[r.pending.word]; isDirective {
 		r.fail(r.pending.line, fmt.Errorf("no block follows the comment <!-- %s -->", r.pending.word))
@@ -159,8 +159,8 @@ func (r *reader) fence(line int, language, text string) {
 	}
 }
 
-// follows has the languages of the blocks that may follow a directive; file may precede all but
-// commands.
+// follows lists the languages of the blocks that may follow a directive. file may precede any block
+// except commands.
 var follows = map[string][]string{wordRun: {"sh", "console"}, wordPrints: {"text", ""}, wordFile: nil}
 
 // newStep returns the step of a block in a language after a comment, which may be empty.
@@ -171,7 +171,7 @@ func newStep(c comment, language string) (step, error) {
 	case !isDirective && c != comment{}:
 		return s, fmt.Errorf("a comment before a block must start with run, prints or file, not with %q", c.word)
 	case !isDirective && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
-		return s, fmt.Errorf("a block of %q: say sh if it is commands, console if it has their output, text if it is neither", language)
+		return s, fmt.Errorf("a block of %q: use sh for commands, console for commands with output, and text for anything else", language)
 	case languages != nil && !slices.Contains(languages, language), c.word == wordFile && slices.Contains(follows[wordRun], language):
 		return s, fmt.Errorf("a block of %q must not follow the comment <!-- %s -->", language, c.word)
 	}
@@ -184,7 +184,7 @@ func newStep(c comment, language string) (step, error) {
 	case wordFile:
 		s.kind = stepFile
 		if s.path = strings.TrimSpace(c.rest); s.path == "" {
-			err = errors.New("say which file: <!-- file: path -->")
+			err = errors.New("the path is missing: <!-- file: path -->")
 		}
 	}
 	return s, err
@@ -225,7 +225,7 @@ func (s *step) dialog() ([]step, error) {
 	return steps, nil
 }
 
-// options are those of a block of commands, and of the output with which to compare it.
+// options are the options of a command block, and of the block with its output.
 type options struct {
 	skip       string // why it is not run
 	fails      bool
@@ -242,10 +242,10 @@ type options struct {
 	within    time.Duration
 }
 
-// noOptions are those of a block without a comment.
+// noOptions are the options of a block without a comment.
 var noOptions = options{terminal: "1", timeout: 2 * time.Minute}
 
-// lastBlock is the value of interrupt without a value.
+// lastBlock is the value of the option interrupt if the document gives none.
 const lastBlock = "true"
 
 // word matches KEY, KEY=VALUE or KEY="VALUE WITH SPACES".
@@ -259,7 +259,7 @@ func parseOptions(directive, text string) (options, error) {
 	if directive == wordRun {
 		set.Func("skip", "", func(reason string) error {
 			if o.skip = reason; reason == "" {
-				return errors.New("say why: skip=\"reason\"")
+				return errors.New("the reason is missing: skip=\"reason\"")
 			}
 			return nil
 		})
@@ -290,8 +290,8 @@ func parseOptions(directive, text string) (options, error) {
 	return o, nil
 }
 
-// needNoBlock reports whether the options are cluster and interrupt, which may have a
-// comment of their own.
+// needNoBlock reports whether the only options are cluster and interrupt, which may stand in a
+// comment without a block.
 func (o options) needNoBlock() bool {
 	o.cluster, o.interrupt = false, ""
 	return o == noOptions

@@ -106,19 +106,19 @@ func TestMistakesInDocuments(t *testing.T) {
 		"no valid option":                {"<!-- run: -x -->\n'''sh\nmake\n'''\n", "not defined: -x"},
 		"a bad duration":                 {"<!-- run: timeout=3 -->\n'''sh\nmake\n'''\n", `invalid value "3" for flag -timeout`},
 		"a skip without a value":         {"<!-- run: skip fails -->\n'''sh\nmake\n'''\n", "flag needs an argument: -skip"},
-		"a skip without a reason":        {"<!-- run: skip=\"\" -->\n'''sh\nmake\n'''\n", "say why"},
+		"a skip without a reason":        {"<!-- run: skip=\"\" -->\n'''sh\nmake\n'''\n", "the reason is missing"},
 		"until in the foreground":        {"<!-- run: until=a -->\n'''sh\nmake\n'''\n", "until= is for background blocks"},
 		"a background block that fails":  {"<!-- run: background fails -->\n'''sh\nmake\n'''\n", "has no exit code to check"},
 		"run before yaml":                {"<!-- run: fails -->\n'''yaml\na\n'''\n", `a block of "yaml" must not follow the comment <!-- run -->`},
 		"prints before sh":               {"<!-- prints -->\n'''sh\na\n'''\n", `a block of "sh" must not follow the comment <!-- prints -->`},
-		"a file without a name":          {"<!-- file -->\n'''yaml\na\n'''\n", "say which file"},
+		"a file without a name":          {"<!-- file -->\n'''yaml\na\n'''\n", "the path is missing"},
 		"commands for a file":            {"<!-- file: a -->\n'''sh\na\n'''\n", `a block of "sh" must not follow the comment <!-- file -->`},
 		"two things for one block":       {"<!-- prints -->\n<!-- file: a -->\n'''text\na\n'''\n", "line 1: no block follows the comment <!-- prints -->"},
 		"a misspelled comment":           {"<!-- print -->\n'''text\na\n'''\n", `must start with run, prints or file, not with "print"`},
 		"prints before no block":         {"<!-- prints -->\n\nText.\n", "line 1: no block follows the comment <!-- prints -->"},
 		"prints at the end":              {"<!-- prints -->\n", "no block follows the comment"},
 		"a console that has no command":  {"'''console\na\n'''\n", "must start with a command"},
-		"several mistakes, all reported": {"'''\na\n'''\n\n'''bash\nb\n'''\n", "line 1: a block of \"\": say sh if it is commands, console if it has their output, text if it is neither\nline 5:"},
+		"several mistakes, all reported": {"'''\na\n'''\n\n'''bash\nb\n'''\n", "line 1: a block of \"\": use sh for commands, console for commands with output, and text for anything else\nline 5:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parseDocument([]byte(fences(test.document)))

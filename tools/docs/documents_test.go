@@ -21,13 +21,13 @@ import (
 )
 
 var (
-	only = flag.String("only", "", "Comma-separated documents to run, such as docs/tour.md, or all.")
+	only = flag.String("only", "", "Comma-separated list of documents to run, such as docs/tour.md, or all.")
 	keep = flag.Bool("keep", false, "Keep the copies of the tree, and print their paths.")
 	show = flag.Bool("v", false, "Print the output of each block.")
 )
 
-// atATime is the number of documents that run at a time. They spend much of their time
-// waiting for a cluster, so this is more than two cores could compile for.
+// atATime is the number of documents that run at a time. It is more than two cores could compile
+// for, because documents spend much of their time waiting for a cluster.
 const atATime = 3
 
 // document is a document and its steps.

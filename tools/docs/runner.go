@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Execution of the steps of a document, and the comparison of what they print with the document.
+// Executing the steps of a document, and comparing their output with the document.
 
 package docs
 
@@ -16,15 +16,14 @@ import (
 	"time"
 )
 
-// The period of checks for new output, and of repeating a block until it prints the
-// wanted output.
+// How often to check for new output, and to repeat a block until it prints the wanted output.
 const (
 	lookEvery  = 50 * time.Millisecond
 	retryEvery = 500 * time.Millisecond
 )
 
-// afterBackground is the default time to wait for the output of a background block, and
-// upTimeout how long a cluster may take to start.
+// afterBackground is the default time to wait for the output of a background block. upTimeout is
+// how long a cluster may take to start.
 const (
 	afterBackground = 10 * time.Second
 	upTimeout       = 3 * time.Minute
@@ -40,7 +39,7 @@ type runner struct {
 	failed  bool // a step
 }
 
-// block is a command block that was started, or skipped: then it has no job.
+// block is a command block that was started or, without a job, skipped.
 type block struct {
 	step
 	job *job
@@ -184,7 +183,7 @@ func (r *runner) find(wanted func(*block) bool) *block {
 	return nil
 }
 
-// clean replaces the paths of the copy and of the home folder by those in the documents.
+// clean replaces the paths of the copy and of the home directory with the paths in the documents.
 func (r *runner) clean(printed string) string {
 	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(printed)
 }
@@ -239,8 +238,8 @@ func (r *runner) startCluster(ctx context.Context) error {
 	return errors.Join(r.shell.export("AUDIT_LOG", filepath.Join(data, "audit.log")), r.shell.export("KUBECONFIG", kubeconfig))
 }
 
-// kinds are the parts of a line that differ from run to run, and a placeholder for each.
-// The order matters: an RFC 3339 time contains numbers that later patterns would match.
+// kinds lists the parts of a line that differ between runs, with a placeholder for each. The order
+// matters: an RFC 3339 time contains numbers that later patterns would match.
 var kinds = []struct {
 	pattern *regexp.Regexp
 	as      string
@@ -272,8 +271,7 @@ type wanted struct {
 	text string
 }
 
-// wantedLines returns the lines of a block, except empty ones and those that stand for any
-// others.
+// wantedLines returns the lines of a block, except for empty lines and placeholders for any lines.
 func wantedLines(text string, first int) []wanted {
 	var lines []wanted
 	for i, line := range strings.Split(text, "\n") {
@@ -302,7 +300,7 @@ func compare(printed string, want []wanted, anyOrder bool) *wanted {
 	return nil
 }
 
-// squeeze replaces white space by single spaces, and removes it at both ends.
+// squeeze replaces white space with single spaces, and trims it at both ends.
 func squeeze(line string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
@@ -313,7 +311,7 @@ func matches(document, printed string) bool {
 	return wildcard(document, printed) || wildcard(alike(document), alike(printed))
 }
 
-// alike replaces the parts that differ from run to run by placeholders.
+// alike replaces the parts that differ between runs with placeholders.
 func alike(line string) string {
 	for _, kind := range kinds {
 		line = kind.pattern.ReplaceAllString(line, kind.as)

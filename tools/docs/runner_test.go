@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// newTestSandbox returns a sandbox with an empty folder in place of a tree, and the
-// caller's PATH.
+// newTestSandbox returns a sandbox with an empty directory instead of a tree, and the caller's
+// PATH.
 func newTestSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	scratch := t.TempDir()
 	box := &sandbox{scratch: scratch, copy: filepath.Join(scratch, "a tree"), home: filepath.Join(scratch, "home")}
-	for _, folder := range []string{box.copy, box.home, box.in("run")} {
-		if err := os.Mkdir(folder, 0o755); err != nil {
+	for _, dir := range []string{box.copy, box.home, box.in("run")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func runDocument(t *testing.T, box *sandbox, document string) (skipped []string,
 
 func TestDocumentsThatPass(t *testing.T) {
 	for name, document := range map[string]string{
-		"variables, functions and the folder stay": "'''sh\na=1\nexport b=2\nf() { echo \"$a$b$1\"; }\nmkdir 'c d'\ncd 'c d'\n'''\n" +
+		"variables, functions and the directory stay": "'''sh\na=1\nexport b=2\nf() { echo \"$a$b$1\"; }\nmkdir 'c d'\ncd 'c d'\n'''\n" +
 			"'''console\n$ f 3; basename \"$PWD\"\n123\nc d\n'''\n",
 		"another terminal has its own session": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
 			"'''console\n$ echo \"<$a>\"\n<1>\n'''\n",
@@ -78,7 +78,7 @@ func TestDocumentsThatPass(t *testing.T) {
 		"interrupt by id, then the last one that runs": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt=b -->\n'''console\n$ echo *\nb\n'''\n<!-- run: interrupt -->\n'''console\n$ echo *\na b\n'''\n",
-		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"folder/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'folder/my file'\na $b\n'''\n",
+		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"directory/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'directory/my file'\na $b\n'''\n",
 		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
 		"home has another name in documents": "'''sh\necho $HOME/x\n'''\n<!-- prints -->\n'''text\n~/x\n'''\n",
 	} {

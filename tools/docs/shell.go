@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Where the steps of a document run: a copy of the tree with its environment, and shell sessions that
-// span all blocks of a document.
+// Where the steps of a document run: a copy of the tree with its environment, and shell sessions
+// that last for the whole document.
 
 package docs
 
@@ -20,16 +20,14 @@ import (
 	"time"
 )
 
-// patience is the time after which Ctrl-C is sent a second time, because bash loses a
-// Ctrl-C that arrives while it starts a program, and from then on the time until the
-// program is killed.
+// patience is how long to wait before sending Ctrl-C a second time, because bash loses a Ctrl-C
+// that arrives while it starts a program, and then before killing the program.
 const patience = 15 * time.Second
 
-// prelude joins many blocks into one session. Each block begins with the folder,
-// variables and functions that the one before saved in the file $0. $1 is the block. A
-// failing command ends the block, and its line is written to $0.line. BASH_ARGV0 is not
-// saved: reading it back would set $0, and a background block would then overwrite the
-// session of another.
+// prelude joins many blocks into one session. Each block begins with the directory, variables and
+// functions that the previous one saved in the file $0. $1 is the block. A failing command ends
+// the block, and writes its line to $0.line. BASH_ARGV0 is not saved: reading it would set $0,
+// and a background block would then overwrite another session.
 const prelude = `
 unset BASH_ARGV0
 if [[ -e $0 ]]; then source "$0" 2>/dev/null || true; fi
@@ -41,13 +39,12 @@ source "$1"
 
 // shell runs commands in sessions, called terminals. It is used by one goroutine.
 type shell struct {
-	scratch string   // folder of the session's files
-	start   string   // the folder in which each terminal begins
+	scratch string   // directory of the session's files
+	start   string   // the directory in which each terminal begins
 	env     []string // of each command
 	jobs    []*job   // all that were started
-	// leader only keeps a process group alive, that of all blocks that are not in the
-	// background, so that no other group gets its ID. Processes that a block left behind can
-	// thus be killed long after the block has ended.
+	// leader keeps the process group of all foreground blocks alive, so that no other group gets
+	// its ID. Processes that a block left behind can thus be killed long after the block ended.
 	leader *exec.Cmd
 }
 
@@ -65,7 +62,7 @@ type job struct {
 func newShell(scratch, start string, env []string) (*shell, error) {
 	s := &shell{scratch: scratch, start: start, env: env, leader: exec.Command("cat")}
 	s.leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// cat ends with this process at the latest, because this closes its standard input.
+	// cat ends with this process at the latest, because its standard input is then closed.
 	if _, err := s.leader.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -77,8 +74,8 @@ func (s *shell) stateOf(terminal string) string {
 	return filepath.Join(s.scratch, "terminal-"+terminal)
 }
 
-// begin starts a block in a terminal. A background block gets a copy of the session, and a
-// process group of its own.
+// begin starts a block in a terminal. A background block gets a copy of the session, and its own
+// process group.
 func (s *shell) begin(terminal, script string, background bool) (*job, error) {
 	name := filepath.Join(s.scratch, strconv.Itoa(len(s.jobs)))
 	j := &job{log: name + ".log", state: s.stateOf(terminal), group: s.leader.Process.Pid, done: make(chan struct{})}
@@ -185,11 +182,10 @@ func (j *job) interrupt() error {
 	return fmt.Errorf("it was still running %v after Ctrl-C, and was killed", 2*patience)
 }
 
-// signal sends a signal to the job's process group. It ignores the error if no process is
-// left.
+// signal sends a signal to the job's process group. It is no error if no process is left.
 func (j *job) signal(signal syscall.Signal) { _ = syscall.Kill(-j.group, signal) }
 
-// close ends all jobs that still run, the last first, and what the others left behind.
+// close ends all running jobs, the last one first, and the processes that other jobs left behind.
 func (s *shell) close() error {
 	var errs []error
 	for _, j := range slices.Backward(s.jobs) {
@@ -202,7 +198,7 @@ func (s *shell) close() error {
 	return errors.Join(errs...)
 }
 
-// sandbox contains a copy of the tree and a home folder. A document runs in it, and
+// sandbox contains a copy of the tree and a home directory. A document runs in it, and
 // shares only Go's caches with the caller.
 type sandbox struct {
 	scratch string
@@ -211,8 +207,8 @@ type sandbox struct {
 	env     []string
 }
 
-// built are the programs that are copied with the tree. The documents' make targets
-// rebuild those that are out of date.
+// built lists the programs that are copied with the tree. The documents' make targets rebuild
+// programs that are out of date.
 var built = []string{"devcluster", "sample-controller", "demo", "kubectl-foo"}
 
 // newSandbox makes a sandbox from the tree in root.
@@ -233,8 +229,8 @@ func newSandbox(ctx context.Context, root string) (*sandbox, error) {
 }
 
 func (box *sandbox) fill(ctx context.Context, root string) error {
-	for _, folder := range []string{box.home, box.in("tmp"), box.in("path"), box.in("run")} {
-		if err := os.Mkdir(folder, 0o700); err != nil {
+	for _, dir := range []string{box.home, box.in("tmp"), box.in("path"), box.in("run")} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 	}
@@ -254,8 +250,8 @@ func (box *sandbox) fill(ctx context.Context, root string) error {
 	if err := os.WriteFile(box.in("path", "kubectl"), []byte(kubectl), 0o700); err != nil {
 		return err
 	}
-	// Otherwise the go command leaves a process that writes to this folder after the
-	// sandbox was removed.
+	// Otherwise, the go command leaves a process that writes to this directory after the sandbox
+	// was removed.
 	telemetry := box.in("home", ".config", "go", "telemetry")
 	if err := os.MkdirAll(telemetry, 0o755); err != nil {
 		return err
@@ -268,7 +264,7 @@ func (box *sandbox) fill(ctx context.Context, root string) error {
 	return err
 }
 
-// in returns a path in the scratch folder.
+// in returns a path in the scratch directory.
 func (box *sandbox) in(parts ...string) string {
 	return filepath.Join(append([]string{box.scratch}, parts...)...)
 }
@@ -285,8 +281,8 @@ func (box *sandbox) remove() error {
 	return os.RemoveAll(box.scratch)
 }
 
-// kept are the caller's variables that a document's commands also get: those that the
-// network and the go command need.
+// kept lists the caller's variables that the network and the go command need. A document's commands
+// get them, too.
 var kept = []string{
 	"USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "CC", "CGO_ENABLED", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -313,9 +309,8 @@ func (box *sandbox) environment(ctx context.Context, root string) ([]string, err
 	return env, nil
 }
 
-// cloneTree makes the clone $1 of the repository in the working directory, and commits the
-// uncommitted changes of its work tree there, because documents show commands that refuse an
-// unclean one.
+// cloneTree clones the repository in the working directory to $1, and commits uncommitted changes
+// there, because documents contain commands that refuse them.
 const cloneTree = `
 git clone --quiet --no-hardlinks --no-checkout . "$1" ||
 	{ echo "the documents run in a clone of the tree, so it must be a git repository of yours with a commit" >&2; exit 1; }
@@ -329,10 +324,10 @@ git reset --quiet --hard
 mkdir -p bin`
 
 // output runs a program, and returns what it prints to standard output.
-func output(ctx context.Context, folder, name string, args ...string) (string, error) {
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, name, args...)
-	command.Dir, command.Stdout, command.Stderr = folder, &stdout, &stderr
+	command.Dir, command.Stdout, command.Stderr = dir, &stdout, &stderr
 	if err := command.Run(); err != nil {
 		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, stderr.String())
 	}

@@ -1,6 +1,6 @@
 ##@ Documents
 
-# -only=README.md runs one document, -v prints the output of its blocks, and -keep keeps the copy of the tree.
+# -only=README.md runs one document, -v prints the output of its blocks, and -keep keeps the copies of the tree.
 export DOCS_FLAGS ?=
 
 .PHONY: docs-test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The image of each platform: config, annotations and its only layer, with the files in
-// it; the program, the build information in it, and its bill of materials.
+// The image for each platform: config, annotations and the only layer, with its files. The
+// program, its build information and its bill of materials.
 
 package main
 
@@ -32,11 +32,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// The config that every image of the controller has. The Dockerfile sets the same.
+// The config of every image of the controller. The Dockerfile sets the same.
 const (
 	programName = "sample-controller"
-	// An arbitrary user without privileges. It is a number, because the image has no
-	// /etc/passwd, and because for runAsNonRoot the kubelet can't check a name.
+	// An arbitrary user without privileges. It is a number because the image has no /etc/passwd,
+	// and because the kubelet can't check a name for runAsNonRoot.
 	user        = "65532:65532"
 	description = "Kubernetes controller for Foos"
 	license     = "Apache-2.0"
@@ -51,9 +51,9 @@ type platformImage struct {
 	program *program
 }
 
-// labels returns the image's metadata. The image has them twice: as labels of its config,
-// which a container inherits, and as annotations of its manifest, which clients can read
-// without fetching the config.
+// labels returns the image's metadata. The image has it twice: as labels in the config, which a
+// container inherits, and as annotations of the manifest, which clients can read without
+// fetching the config.
 func labels(p *program) map[string]string {
 	all := map[string]string{
 		labelPrefix + "title":       programName,
@@ -73,8 +73,8 @@ func labels(p *program) map[string]string {
 	return all
 }
 
-// timestamp returns the time that the image has wherever its format needs one: the
-// commit's, or without a commit the earliest that every reader accepts.
+// timestamp returns the time for all timestamps in the image: the commit's time or, without a
+// commit, the earliest time that every reader accepts.
 func timestamp(p *program) time.Time {
 	if committed := p.committed(); !committed.IsZero() {
 		return committed
@@ -82,9 +82,9 @@ func timestamp(p *program) time.Time {
 	return time.Unix(0, 0).UTC()
 }
 
-// newPlatformImage makes an image with the program and its license texts. It has no CA
-// certificates, because the API server's comes with the service account or the
-// kubeconfig, and no users, shell or temporary folder.
+// newPlatformImage makes an image with the program and its license texts. The image has no CA
+// certificates, because the API server's CA comes with the service account or the kubeconfig,
+// and no users, shell or temporary directory.
 func newPlatformImage(p *program) (*platformImage, error) {
 	layer, err := layerOf(p)
 	if err != nil {
@@ -109,7 +109,7 @@ func newPlatformImage(p *program) (*platformImage, error) {
 	}
 	image, err = mutate.Append(image, mutate.Addendum{
 		Layer:   layer,
-		History: v1.History{Created: created, CreatedBy: "COPY " + programName + " " + licensesFolder + " /", Comment: "the program, and the license texts of what it links"},
+		History: v1.History{Created: created, CreatedBy: "COPY " + programName + " " + licensesDir + " /", Comment: "the program, and the license texts of what it links"},
 	})
 	if err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func layerOf(p *program) (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
 }
 
-// writeTar writes an archive of the files. It sets owner, mode and times itself, so that
-// they do not depend on a file system.
+// writeTar writes an archive of the files. It sets owner, mode and times, so that they do not
+// depend on a file system.
 func writeTar(to io.Writer, files []namedFile, modified time.Time) error {
 	archive := tar.NewWriter(to)
 	for _, file := range files {
@@ -183,8 +183,8 @@ type namedFile struct {
 	content []byte
 }
 
-// licensesFolder is beside the program, and at the top of the image.
-const licensesFolder = "licenses"
+// licensesDir is beside the program, and at the top of the image.
+const licensesDir = "licenses"
 
 // readProgram reads the file at path, and the license texts beside it.
 func readProgram(path string) (*program, error) {
@@ -199,16 +199,16 @@ func readProgram(path string) (*program, error) {
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("%s %w", path, err)
 	}
-	if p.licenses, err = readFiles(os.DirFS(filepath.Dir(path)), licensesFolder); err != nil {
+	if p.licenses, err = readFiles(os.DirFS(filepath.Dir(path)), licensesDir); err != nil {
 		return nil, fmt.Errorf("reading the license texts of %s: %w", path, err)
 	}
 	return p, nil
 }
 
-// readFiles reads the files of a folder, in the order of their paths.
-func readFiles(from fs.FS, folder string) ([]namedFile, error) {
+// readFiles reads the files in a directory, sorted by path.
+func readFiles(from fs.FS, dir string) ([]namedFile, error) {
 	var files []namedFile
-	err := fs.WalkDir(from, folder, func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(from, dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -219,8 +219,7 @@ func readFiles(from fs.FS, folder string) ([]namedFile, error) {
 	return files, err
 }
 
-// newProgram reads the build information that the go command has written into an
-// executable file.
+// newProgram reads the build information that the go command wrote into an executable file.
 func newProgram(content []byte) (*program, error) {
 	info, err := buildinfo.Read(bytes.NewReader(content))
 	if err != nil {
@@ -272,8 +271,8 @@ func (p *program) version() string {
 	return p.info.Main.Version
 }
 
-// committed returns the time of the commit, or zero if the build did not know it. It is
-// the only time in the image, because with the time of the build each build would differ.
+// committed returns the time of the commit, or zero if the build did not know it. The image
+// contains no time of the build, which would make each build different.
 func (p *program) committed() time.Time {
 	committed, err := time.Parse(time.RFC3339, p.setting("vcs.time"))
 	if err != nil {
@@ -290,9 +289,9 @@ func bomFile(p *program) string {
 	return fmt.Sprintf("%s_%s_%s.cdx.json", programName, p.platform.OS, p.platform.Architecture)
 }
 
-// bomOf lists the modules in the program, as CycloneDX JSON: those that the go command
-// linked, not all that go.mod names. The document has no serial number, because the
-// number would have to differ each time.
+// bomOf lists the modules that the go command linked into the program, which are fewer than
+// those in go.mod, as CycloneDX JSON. The document has no serial number, because that would
+// have to differ each time.
 func bomOf(p *program) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	sum := sha256.Sum256(p.content)
@@ -320,7 +319,7 @@ func bomOf(p *program) ([]byte, error) {
 	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: main.BOMRef, Dependencies: &all}}
 	var text bytes.Buffer
 	encoder := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false)
-	// Not the newest version, because scanners support it only after a while.
+	// Not the newest version, because scanners take a while to support it.
 	err := encoder.EncodeVersion(bom, cyclonedx.SpecVersion1_6)
 	return text.Bytes(), err
 }
@@ -336,8 +335,7 @@ func component(kind cyclonedx.ComponentType, module *debug.Module) cyclonedx.Com
 	return described
 }
 
-// standardLibrary describes Go's standard library, under the name in the databases of
-// vulnerabilities.
+// standardLibrary describes Go's standard library, under its name in vulnerability databases.
 func standardLibrary(release string) cyclonedx.Component {
 	// The release may be "go1.26.0 X:experiment".
 	release, _, _ = strings.Cut(release, " ")

@@ -171,9 +171,9 @@ func unpack(t *testing.T, tag name.Tag, images []*platformImage) (path string, a
 	t.Helper()
 	path, err := write(t.TempDir(), tag, images, combine(images))
 	must(t, err)
-	folder := t.TempDir()
-	must(t, exec.CommandContext(t.Context(), "tar", "-xf", path, "-C", folder).Run())
-	all, err = layout.ImageIndexFromPath(folder)
+	dir := t.TempDir()
+	must(t, exec.CommandContext(t.Context(), "tar", "-xf", path, "-C", dir).Run())
+	all, err = layout.ImageIndexFromPath(dir)
 	must(t, err)
 	manifest, err := all.IndexManifest()
 	must(t, err)
@@ -233,7 +233,7 @@ func TestArchiveOfSeveralPlatforms(t *testing.T) {
 	must(t, err)
 	want := []string{"sample-controller.tar", "sample-controller_linux_amd64.cdx.json", "sample-controller_linux_arm64.cdx.json"}
 	if !slices.EqualFunc(files, want, strings.HasSuffix) {
-		t.Errorf("the folder has %v", files)
+		t.Errorf("the directory has %v", files)
 	}
 }
 
@@ -252,9 +252,9 @@ func TestFullName(t *testing.T) {
 func TestErrorsNameTheArgument(t *testing.T) {
 	for arguments, opts := range map[string]options{
 		"-folder":                     {image: "controller", programs: []string{"p"}},
-		"-image=Capital":              {image: "Capital", folder: "f", programs: []string{"p"}},
-		"no/such":                     {image: "controller", folder: "f", programs: []string{"no/such"}},
-		"build information of go.mod": {image: "controller", folder: "f", programs: []string{"go.mod"}},
+		"-image=Capital":              {image: "Capital", dir: "f", programs: []string{"p"}},
+		"no/such":                     {image: "controller", dir: "f", programs: []string{"no/such"}},
+		"build information of go.mod": {image: "controller", dir: "f", programs: []string{"go.mod"}},
 		"-image=registry.example.com/controller: must be NAME@sha256:DIGEST": {image: "registry.example.com/controller", claims: true},
 	} {
 		if err := run(t.Context(), opts); err == nil || !strings.Contains(err.Error(), arguments) {

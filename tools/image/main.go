@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image makes a container image from programs that the go command has built, one
-// for each platform. It needs no daemon, base image or network. Beside the image it
-// writes a bill of materials of each program, as a CycloneDX document.
+// Command image builds a container image from programs that the go command has built, one for
+// each platform. It needs no daemon, base image or network. It also writes a bill of materials
+// for each program, as a CycloneDX document.
 //
 // All metadata of the image comes from the build information in the programs. Therefore
 // the same programs always give the same image, bit for bit. hack/image.sh builds the
-// programs and calls this command. To verify an image, the script also asks this command
-// what to build.
+// programs and calls this command. To verify an image, the script uses this command to find
+// out what to build.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 // options are the command's flags and arguments.
 type options struct {
 	image    string
-	folder   string
+	dir      string
 	release  string
 	push     bool
 	force    bool
@@ -37,11 +37,11 @@ type options struct {
 func main() {
 	var opts options
 	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
-	flag.StringVar(&opts.folder, "folder", "", "Folder to write to.")
-	flag.StringVar(&opts.release, "release", "", "Go release, such as go1.26.0. Without -force, programs of an older one are not pushed.")
-	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the bills of materials as its referrers.")
-	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes, and even if the tag belongs to another image.")
-	flag.BoolVar(&opts.claims, "claims", false, "Print what -image, a NAME@DIGEST in a registry, says about its build: commit, Go release, GOFIPS140, platforms and version.")
+	flag.StringVar(&opts.dir, "folder", "", "Directory to write to.")
+	flag.StringVar(&opts.release, "release", "", "Go release, such as go1.26.0. Without -force, programs that were built with an older release are not pushed.")
+	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the bills of materials as referrers.")
+	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes or the tag belongs to another image.")
+	flag.BoolVar(&opts.claims, "claims", false, "Print the build information in -image, a NAME@DIGEST in a registry: commit, Go release, GOFIPS140, platforms and version.")
 	flag.Parse()
 	opts.programs = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -66,7 +66,7 @@ func run(ctx context.Context, opts options) error {
 		fmt.Println(line)
 		return nil
 	}
-	if opts.image == "" || opts.folder == "" || len(opts.programs) == 0 {
+	if opts.image == "" || opts.dir == "" || len(opts.programs) == 0 {
 		return errors.New("-image, -folder and at least one program are required")
 	}
 	tag, err := name.NewTag(opts.image)
@@ -78,7 +78,7 @@ func run(ctx context.Context, opts options) error {
 		return err
 	}
 	whole := combine(images)
-	archive, err := write(opts.folder, tag, images, whole)
+	archive, err := write(opts.dir, tag, images, whole)
 	if err != nil {
 		return err
 	}

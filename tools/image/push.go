@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writing an image to a folder, and pushing it with its bills of materials, after checks. And what an
-// image of a registry says about its build: hack/image.sh -verify builds it again, and compares the
-// digests.
+// Writing an image to a directory, and pushing it, after checks, with its bills of materials. Also
+// reading the build information of an image in a registry, which hack/image.sh -verify rebuilds.
 
 package main
 
@@ -38,16 +37,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// registryOptions returns the options of all requests to a registry. The credentials are
-// those of "docker login".
+// registryOptions returns the options of all requests to a registry. The credentials come from
+// "docker login".
 func registryOptions(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 
 // push pushes the image to its registry. For each platform it also pushes the bill of
 // materials, as a referrer of that platform's image, where scanners look for it.
-// Without force, it checks the programs first, which must be of the Go release or newer, and
-// the tag.
+// Without force, it first checks the tag and the programs, which must be built with the Go release
+// or a newer one.
 func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described, release string, force bool) error {
 	if !force {
 		p := images[0].program
@@ -72,7 +71,7 @@ type ociManifest []byte
 // RawManifest implements remote.Taggable.
 func (m ociManifest) RawManifest() ([]byte, error) { return m, nil }
 
-// MediaType says that it is a manifest of OCI. The library's default is one of Docker.
+// MediaType returns the type of OCI manifests. The library's default is Docker's.
 func (ociManifest) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
 // pushBOM pushes the bill of materials of an image's program as a referrer: a manifest
@@ -87,7 +86,7 @@ func pushBOM(ctx context.Context, repository name.Repository, image *platformIma
 		return err
 	}
 	var blobs []v1.Descriptor
-	// The config is the one that OCI prescribes for manifests of other things than images.
+	// OCI prescribes this config for manifests of anything other than images.
 	for _, blob := range []v1.Layer{static.NewLayer([]byte("{}"), types.OCIEmptyJSON), static.NewLayer(document, bomType)} {
 		if err := remote.WriteLayer(repository, blob, registryOptions(ctx)...); err != nil {
 			return err
@@ -118,31 +117,30 @@ func pushBOM(ctx context.Context, repository name.Repository, image *platformIma
 	return remote.Put(repository.Digest(digest.String()), ociManifest(manifest), registryOptions(ctx)...)
 }
 
-// checkCommit refuses a program that was not built from a clean commit, because nobody
-// could rebuild it, so -verify could not check the image.
+// checkCommit refuses a program that was not built from a clean commit, because -verify could not
+// rebuild it.
 func checkCommit(p *program) error {
 	switch {
 	case p.revision() == "":
-		return errors.New("the build found no git commit, so nobody could verify the image: build it in a clone, or push it nevertheless with FORCE=1 (-force)")
+		return errors.New("the build found no git commit, so the image could not be verified: build it in a clone, or push it anyway with FORCE=1 (-force)")
 	case p.modified():
-		return fmt.Errorf("the tree has changes that are not in commit %s, so nobody could verify the image: commit them, see git status, or push it nevertheless with FORCE=1 (-force)", p.revision())
+		return fmt.Errorf("the tree has changes that are not in commit %s, so the image could not be verified: commit them (see git status), or push the image anyway with FORCE=1 (-force)", p.revision())
 	}
 	return nil
 }
 
-// checkRelease refuses a program of an older Go release than the one that go.mod names,
-// because it lacks fixes of the standard library, which is a part of it.
+// checkRelease refuses a program that was built with an older Go release than the one in go.mod,
+// because its standard library lacks fixes.
 func checkRelease(p *program, named string) error {
 	release, _, _ := strings.Cut(p.info.GoVersion, " ")
 	if named == "" || version.Compare(release, named) >= 0 {
 		return nil
 	}
-	return fmt.Errorf("the program was built with %s, which lacks fixes of %s, the release in go.mod: repeat with GOTOOLCHAIN=%[2]s in the environment, or push it nevertheless with FORCE=1 (-force)", release, named)
+	return fmt.Errorf("the program was built with %s, which lacks fixes of %s, the release in go.mod: repeat with GOTOOLCHAIN=%[2]s in the environment, or push the image anyway with FORCE=1 (-force)", release, named)
 }
 
-// checkTag returns an error if the tag belongs to another image. Somebody else may still
-// set the tag between this check and the push; only a registry with immutable tags
-// prevents that.
+// checkTag returns an error if the tag belongs to another image. Another push may still set the
+// tag after this check; only a registry with immutable tags prevents that.
 func checkTag(ctx context.Context, tag name.Tag, whole described) error {
 	digest, err := whole.Digest()
 	if err != nil {
@@ -156,20 +154,20 @@ func checkTag(ctx context.Context, tag name.Tag, whole described) error {
 	case err != nil:
 		return fmt.Errorf("checking whether the tag is taken: %w (FORCE=1, or -force, skips the check)", err)
 	case there.Digest != digest:
-		return fmt.Errorf("the tag is taken by %s, and this image is %s: choose another tag, or replace that image with FORCE=1 (-force)", there.Digest, digest)
+		return fmt.Errorf("the tag belongs to %s, but this image is %s: choose another tag, or replace the image with FORCE=1 (-force)", there.Digest, digest)
 	}
 	return nil
 }
 
-// write writes an archive of the image, and a bill of materials of each program, to
-// folder. It returns the path of the archive.
-func write(folder string, tag name.Tag, images []*platformImage, whole described) (string, error) {
+// write writes an archive of the image, and a bill of materials for each program, to dir. It
+// returns the path of the archive.
+func write(dir string, tag name.Tag, images []*platformImage, whole described) (string, error) {
 	for _, image := range images {
 		document, err := bomOf(image.program)
 		if err != nil {
 			return "", err
 		}
-		if err := os.WriteFile(filepath.Join(folder, bomFile(image.program)), document, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, bomFile(image.program)), document, 0o644); err != nil {
 			return "", err
 		}
 	}
@@ -177,7 +175,7 @@ func write(folder string, tag name.Tag, images []*platformImage, whole described
 	if err != nil {
 		return "", fmt.Errorf("making an archive of the image: %w", err)
 	}
-	path := filepath.Join(folder, programName+".tar")
+	path := filepath.Join(dir, programName+".tar")
 	// Write a new file and rename it, so that the archive is never incomplete.
 	if err := os.WriteFile(path+".new", archive, 0o644); err != nil {
 		return "", err
@@ -185,16 +183,16 @@ func write(folder string, tag name.Tag, images []*platformImage, whole described
 	return path, os.Rename(path+".new", path)
 }
 
-// newArchive returns a tar file that is an OCI image layout. For a single platform it also
-// has the format of "docker save"; each reader uses the format that it knows.
+// newArchive returns a tar file with an OCI image layout. For a single platform, it also has the
+// format of "docker save"; each reader uses the format that it knows.
 func newArchive(tag name.Tag, images []*platformImage, whole described) (archive []byte, err error) {
-	folder, err := os.MkdirTemp("", "image-")
+	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	// The layout contains only this image, because podman and skopeo can't choose one.
-	path, err := layout.Write(folder, empty.Index)
+	path, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -205,12 +203,12 @@ func newArchive(tag name.Tag, images []*platformImage, whole described) (archive
 	if index, isIndex := whole.(v1.ImageIndex); isIndex {
 		err = path.AppendIndex(index, names)
 	} else {
-		err = errors.Join(path.AppendImage(images[0], names), writeDockerManifest(folder, tag, images[0]))
+		err = errors.Join(path.AppendImage(images[0], names), writeDockerManifest(dir, tag, images[0]))
 	}
 	if err != nil {
 		return nil, err
 	}
-	files, err := readFiles(os.DirFS(folder), ".")
+	files, err := readFiles(os.DirFS(dir), ".")
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +225,7 @@ func fullName(tag name.Tag) string {
 
 // writeDockerManifest adds the file in which crane, and Docker without the containerd
 // image store, find config and layers.
-func writeDockerManifest(folder string, tag name.Tag, image *platformImage) error {
+func writeDockerManifest(dir string, tag name.Tag, image *platformImage) error {
 	manifest, err := image.Manifest()
 	if err != nil {
 		return err
@@ -241,11 +239,11 @@ func writeDockerManifest(folder string, tag name.Tag, image *platformImage) erro
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "manifest.json"), content, 0o644)
+	return os.WriteFile(filepath.Join(dir, "manifest.json"), content, 0o644)
 }
 
-// fetch returns the image or the index NAME@DIGEST in a registry. What the registry sends has
-// that digest, or fetch returns an error.
+// fetch returns the image or the index NAME@DIGEST in a registry. It returns an error if the
+// content has another digest.
 func fetch(ctx context.Context, image string) (described, error) {
 	reference, err := name.NewDigest(image)
 	if err != nil {
@@ -294,10 +292,10 @@ func imagesIn(whole described) (images []v1.Image, platforms []string, err error
 	return images, platforms, nil
 }
 
-// claimsOf returns what an image or an index says about its build: commit, Go release,
-// GOFIPS140, platforms and version, if any. All but the platforms are read from the first
-// program. They are not trusted: they only determine what to build, and the result must be
-// the same image. The caller puts the image before the error's text.
+// claimsOf returns the build information in an image or an index: commit, Go release, GOFIPS140,
+// platforms and version, if any. Except for the platforms, it comes from the first program. It
+// is not trusted: it only determines what to build, and the result must be the same image. The
+// caller puts the image before the error's text.
 func claimsOf(whole described) (string, error) {
 	images, platforms, err := imagesIn(whole)
 	if err != nil {
@@ -324,8 +322,8 @@ var (
 	linuxPlatform = regexp.MustCompile(`^linux/[a-z0-9]+$`)
 )
 
-// claims returns the line of claims, if all that the script calls git and the go command
-// with is harmless.
+// claims returns the line of claims, if it is safe for the script to pass its parts to git and the
+// go command.
 func (p *program) claims(platforms []string) (string, error) {
 	for _, platform := range platforms {
 		if !linuxPlatform.MatchString(platform) {
@@ -339,18 +337,18 @@ func (p *program) claims(platforms []string) (string, error) {
 	case p.revision() == "":
 		return "", errors.New("does not name its commit: it was not built by make image in a git clone")
 	case p.modified():
-		return "", fmt.Errorf("was built from a tree with changes that are not in commit %s: nobody can rebuild it", p.revision())
+		return "", fmt.Errorf("was built from a tree with changes that are not in commit %s: it can't be rebuilt", p.revision())
 	case !wholeRevision.MatchString(p.revision()), version != "" && !plainWord.MatchString(version),
 		!plainWord.MatchString(release), !plainWord.MatchString(fips140):
-		return "", fmt.Errorf("claims the commit %q, version %q, Go release %q and GOFIPS140=%q, which make image does not make",
+		return "", fmt.Errorf("claims the commit %q, version %q, Go release %q and GOFIPS140=%q, which make image never writes",
 			p.revision(), version, release, fips140)
 	}
 	line := fmt.Sprintf("%s %s %s %s %s", p.revision(), release, fips140, strings.Join(platforms, ","), version)
 	return strings.TrimSpace(line), nil
 }
 
-// sizeLimit is larger than the uncompressed size of any image of this project. It limits
-// the memory that reading an unknown image takes.
+// sizeLimit is larger than any uncompressed image of this project. It limits the memory for
+// reading an unknown image.
 const sizeLimit = 1 << 30
 
 // programIn returns the program of an image. The caller puts the image before the error's

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the recipes for users and of hack/image.sh, with stand-ins for all that builds.
+// Tests of the recipes for users and of hack/image.sh, with stand-ins for the programs that build.
 
 package main
 
@@ -42,10 +42,10 @@ case "$1" in
 esac
 `
 
-// newTree makes a folder that has nothing but the recipes and their scripts.
-func newTree(t *testing.T) *scripts.Folder {
+// newTree makes a directory that has nothing but the recipes and their scripts.
+func newTree(t *testing.T) *scripts.Dir {
 	t.Helper()
-	c := &scripts.Folder{T: t, Path: t.TempDir()}
+	c := &scripts.Dir{T: t, Path: t.TempDir()}
 	for path, isReal := range map[string]bool{
 		"Makefile": true, "go.mod": true, "tools/image/targets.mk": true, "hack/image.sh": true, "hack/install-yaml.sh": true,
 		"hack/build.sh": false, "hack/licenses.sh": false, "bin/devcluster": false,
@@ -104,8 +104,8 @@ func TestArguments(t *testing.T) {
 		must(t, err)
 		var flags, platforms []string
 		for argument := range strings.FieldsSeq(printed) {
-			if folder, ok := strings.CutSuffix(argument, "/sample-controller"); ok {
-				platforms = append(platforms, filepath.Base(folder))
+			if dir, ok := strings.CutSuffix(argument, "/sample-controller"); ok {
+				platforms = append(platforms, filepath.Base(dir))
 			} else if argument == "-push" || argument == "-force" {
 				flags = append(flags, argument)
 			}
@@ -145,7 +145,7 @@ git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --
 		},
 		"another image": {
 			claims: first + " " + release + " off linux/riscv64 v1.2.3",
-			want:   " is not what its commit makes, which is sha256:" + digest[:63] + "2: ", fails: true,
+			want:   " differs from what its commit builds, sha256:" + digest[:63] + "2: ", fails: true,
 		},
 		"an unknown commit": {
 			claims: commit + " " + release + " off linux/s390x",
@@ -157,7 +157,7 @@ git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --
 		},
 		"the tag of another commit": {
 			claims: first + " " + release + " off linux/s390x v1.2.4",
-			want:   "version v1.2.4 and commit " + first + ", but the tag v1.2.4 of this clone is at ", fails: true,
+			want:   "version v1.2.4 and commit " + first + ", but in this clone the tag v1.2.4 is at ", fails: true,
 		},
 		"another Go release": {
 			claims: first + " go1.2.3 off linux/s390x v1.2.3",
@@ -169,7 +169,7 @@ git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --
 		},
 	} {
 		stdout, stderr, err := c.Try(`CLAIMS="$1" hack/image.sh -verify "NAME@sha256:$2"`, row.claims, digest)
-		isVerified := strings.HasSuffix(stdout, "\nVerified: the commit makes sha256:"+digest+", too.\n")
+		isVerified := strings.HasSuffix(stdout, "\nVerified: the commit builds the same image, sha256:"+digest+".\n")
 		if (err != nil) != row.fails || isVerified == row.fails || !strings.Contains(stdout+stderr, row.want) {
 			t.Errorf("%s: %v, want %q, got\n%s%s", name, err, row.want, stdout, stderr)
 		}

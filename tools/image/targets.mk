@@ -8,11 +8,11 @@ export IMAGE_PLATFORMS
 force = $(and $(filter command,$(origin FORCE)),$(filter 1,$(FORCE)),-force)
 
 .PHONY: image
-image: ## Make a container image in _output/image, without Docker (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
+image: ## Build a container image in _output/image, without Docker (IMAGE=name:tag IMAGE_PLATFORMS=linux/amd64,linux/arm64)
 	@hack/image.sh "$$IMAGE" "$$IMAGE_PLATFORMS" _output/image
 
 .PHONY: push-image
-push-image: ## Make the image and push it, with its bill of materials, to the registry in IMAGE, for linux/amd64 and linux/arm64 (FORCE=1: replace the tag, allow a changed tree)
+push-image: ## Build the image for linux/amd64 and linux/arm64, and push it with its bill of materials to the registry in IMAGE (FORCE=1: skip the checks)
 	@hack/image.sh -push $(force) "$$IMAGE" "$$IMAGE_PLATFORMS" _output/image
 
 .PHONY: verify-image
@@ -21,5 +21,5 @@ verify-image: ## Rebuild an image from its commit and compare the digests (IMAGE
 
 .PHONY: test-image
 test-all: test-image
-test-image: ## Make the image from two clones, and check it
+test-image: ## Build the image from two clones, and check it
 	$(check) image $(call go-test,-C tools/image) -timeout=20m ./test

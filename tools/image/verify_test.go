@@ -116,7 +116,7 @@ func TestPushRefusals(t *testing.T) {
 	}{
 		"a new tag":        {programFor("amd64"), "v2", "go1.25.9", ""},
 		"the same image":   {programFor("amd64"), "v1", "go1.26.0", ""},
-		"another image":    {programFor("arm64"), "v1", "", "the tag is taken by sha256:"},
+		"another image":    {programFor("arm64"), "v1", "", "the tag belongs to sha256:"},
 		"a changed tree":   {dirty, "v2", "", "the tree has changes that are not in commit " + commit},
 		"no commit at all": {withoutGit(programFor("amd64")), "v2", "", "the build found no git commit"},
 		"an older Go":      {programFor("amd64"), "v2", "go1.26.1", "GOTOOLCHAIN=go1.26.1 "},

@@ -14,6 +14,6 @@ krew: ## Build archives of the plugin and its krew manifest in _output/krew (VER
 
 .PHONY: test-kubectl-foo
 test-all: test-kubectl-foo
-test-kubectl-foo: bin/devcluster bin/kubectl-foo build ## Test the plugin, also against the controller and the API server of a devcluster
+test-kubectl-foo: bin/devcluster bin/kubectl-foo build ## Test the plugin, including on a devcluster with the controller
 	$(check) kubectl-foo env $(with-devcluster) bin/devcluster run -audit-bodies=foos.samplecontroller.k8s.io,deployments.apps -- \
 		$(call go-test,-C tools/kubectl-foo) -timeout=20m ./...

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Added kinds: their files, and what other files say of them.
+// Added kinds: their files, and their entries in other files.
 
 package main
 
@@ -22,21 +22,21 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// addedKind is a kind of a project beside its first one.
+// addedKind is a kind of a project other than its first one.
 type addedKind struct {
 	Kind   string `json:"kind"`
 	Plural string `json:"plural,omitempty"`
 	Short  string `json:"short,omitempty"`
-	// Child is what an object of the kind owns, as GROUP/VERSION/Kind.
+	// Child is the kind of the objects that the kind owns, as GROUP/VERSION/Kind.
 	Child string `json:"child"`
 }
 
-// names returns the names of a project with this kind in place of the first one.
+// names returns the names of a project whose first kind is this one.
 func (k addedKind) names(n names) names {
 	return deriveNames(request{Module: n.Module, Group: n.Group, Version: n.Version, Kind: k.Kind, Plural: k.Plural, Short: k.Short})
 }
 
-// check returns an error if a project can't get a kind beside those that it has.
+// check returns an error if the kind can't be added to a project.
 func (k addedKind) check(project request) error {
 	n := k.names(deriveNames(project))
 	if err := errors.Join(checkKind(n), checkPlural(n), checkShort(n.Short)); err != nil {
@@ -51,29 +51,28 @@ func (k addedKind) check(project request) error {
 		case strings.EqualFold(o.Kind, k.Kind):
 			return fmt.Errorf("-add-kind=%s: the project has this kind already", k.Kind)
 		case o.Plural == n.Plural:
-			return fmt.Errorf("-add-kind=%s: its plural, %s, is that of %s: choose another with -plural", k.Kind, n.Plural, o.Kind)
+			return fmt.Errorf("-add-kind=%s: its plural, %s, is already the plural of %s: choose another with -plural", k.Kind, n.Plural, o.Kind)
 		case k.Short != "" && k.Short == o.Short:
-			return fmt.Errorf("-short=%s: is that of %s: choose another", k.Short, o.Kind)
+			return fmt.Errorf("-short=%s: is already the short name of %s: choose another", k.Short, o.Kind)
 		case k.Child == other.Child:
-			return fmt.Errorf("-child=%s: %s own this already, and the controllers of both would need the same informer: choose another", k.Child, o.Kinds)
+			return fmt.Errorf("-child=%s: %s already own this kind, and the controllers of both would need the same informer: choose another", k.Child, o.Kinds)
 		}
 	}
 	return nil
 }
 
-// childType is a kind of Kubernetes' own, with its names in Go.
+// childType is one of Kubernetes' own kinds, with its names in Go.
 type childType struct {
 	schema.GroupVersionKind
 
-	// Package is that of the type, such as k8s.io/api/networking/v1, and Alias its name in
+	// Package is the type's package, such as k8s.io/api/networking/v1, and Alias its name in
 	// imports.
 	Package, Alias string
-	// GoGroup and GoVersion are those of the clients and informers: Networking, V1.
+	// GoGroup and GoVersion are their names in clients and informers: Networking, V1.
 	GoGroup, GoVersion string
-	// Plural is that of the clients and informers, and Resource that of URLs.
+	// Plural is used in clients and informers, and Resource in URLs.
 	Plural, Resource string
-	// Field is the name of a field of the owner's spec in JSON, and Variable that of a
-	// variable in Go.
+	// Field is the JSON name of a field in the owner's spec, and Variable the name of a Go variable.
 	Field, Variable string
 	// Article is a or an.
 	Article string
@@ -81,10 +80,10 @@ type childType struct {
 	Counts bool
 }
 
-// uncounted are kinds with a spec of which the API server counts no generations.
+// uncounted lists kinds that have a spec, but whose generations the API server does not count.
 var uncounted = []string{"Service", "PersistentVolumeClaim", "ResourceQuota", "LimitRange", "Pod", "Lease"}
 
-// childOf finds the kind of Kubernetes' own that GROUP/VERSION/Kind names.
+// childOf finds the Kubernetes kind with the name GROUP/VERSION/Kind.
 func childOf(name string) (childType, error) {
 	refused := func(format string, args ...any) (childType, error) {
 		return childType{}, fmt.Errorf("-child=%s: %s", name, fmt.Sprintf(format, args...))
@@ -120,7 +119,7 @@ func childOf(name string) (childType, error) {
 	case !ok:
 		return refused("client-go has no client for %s", c.Plural)
 	case client.Type.NumIn() == 0:
-		return refused("%s belong to no namespace: what owns an object must be in the same namespace", c.Plural)
+		return refused("%s are cluster-scoped: an owner and its objects must be in the same namespace", c.Plural)
 	case c.Resource == "deployments":
 		return refused("the first kind owns Deployments, and the controllers of both would need the same informer: choose another")
 	}
@@ -132,8 +131,7 @@ func childOf(name string) (childType, error) {
 //go:embed kind/*.txt
 var kindTemplates embed.FS
 
-// filesOf returns the files of an added kind, with their templates. Those of a first kind may be
-// there already.
+// filesOf returns the files of an added kind, with their templates.
 func filesOf(first, k names) map[string]string {
 	kind, api := k.Singular(), "pkg/apis/"+k.Package+"/"+k.Version+"/"
 	return map[string]string{
@@ -145,16 +143,16 @@ func filesOf(first, k names) map[string]string {
 	}
 }
 
-// edit is an addition to a file of the project: a template, or a text, goes before or after the
-// first match of an expression. Each goes where what a user adds for another child of the first
-// kind does not, so that git can merge both.
+// edit is an addition to a file of the project: a template or a text before or after the first
+// match of an expression. No edit goes where a user adds another child of the first kind, so
+// that git can merge both.
 type edit struct {
 	file, match string
 	before      bool
 	text        string
 }
 
-// edits are what the files of a project say of an added kind, with the sample's names.
+// edits are the entries for an added kind in other files, with the sample's names.
 var edits = []edit{
 	{"clients.go", `(?s)var apisOf = .*?\n\t\},\n`, false, "clients.go.txt"},
 	{"internal/plan/kinds.go", `\treturn \[\]\*OwnerKind\{[^}]*`, false, ", Foos()"},
@@ -170,7 +168,7 @@ func rule(resources, verbs string) string {
 	return fmt.Sprintf("- apiGroups: [samplecontroller.k8s.io]\n  resources: [%s]\n  verbs: [%s]\n", resources, verbs)
 }
 
-// addKind adds the files of a kind to a project, and what other files say of it.
+// addKind adds the files of a kind to a project, and its entries to other files.
 func (b *blueprint) addKind(p *project, k addedKind) error {
 	child, err := childOf(k.Child)
 	if err != nil {
@@ -184,7 +182,7 @@ func (b *blueprint) addKind(p *project, k addedKind) error {
 			return err
 		}
 		if p.has(name) {
-			return fmt.Errorf("-add-kind=%s: there is a file %s already: choose another kind", k.Kind, name)
+			return fmt.Errorf("-add-kind=%s: the file %s already exists: choose another kind", k.Kind, name)
 		}
 		file, err := s.fill(treeFile{name, []byte(text), 0o644})
 		if err != nil {
@@ -214,7 +212,7 @@ func (p *project) edit(e edit, text string) error {
 	data := p.files[i].data
 	at := regexp.MustCompile(e.match).FindIndex(data)
 	if at == nil {
-		return fmt.Errorf("%s has nothing like %s", name, e.match)
+		return fmt.Errorf("%s does not contain %s", name, e.match)
 	}
 	to := at[1]
 	if e.before {
@@ -224,7 +222,7 @@ func (p *project) edit(e edit, text string) error {
 	return nil
 }
 
-// fillTemplate returns a text, or the template that it names, for a child. It has slots for the
+// fillTemplate returns a text, or the template that it names, for a child, with slots for the
 // names of the kind.
 func (b *blueprint) fillTemplate(text string, p *project, child childType) (string, error) {
 	data, err := kindTemplates.ReadFile("kind/" + text)
@@ -244,14 +242,14 @@ func (b *blueprint) fillTemplate(text string, p *project, child childType) (stri
 	err = t.Execute(&out, struct {
 		childType
 
-		First    names  // those of the first kind
+		First    names  // of the first kind
 		License  string // the line at the top of each Go file
-		Decoding string // the methods that decode a status, which are as those of the first kind
+		Decoding string // the methods that decode a status, copied from the first kind
 	}{child, p.names, b.between("controller.go", "", "\n"), b.between("decode.go", "// UnmarshalJSON reads", "// ignoreTypes returns")})
 	return out.String(), err
 }
 
-// between returns the part of a file that begins with a text, up to another one.
+// between returns the part of a file from one text up to another.
 func (b *blueprint) between(base, begin, end string) string {
 	for _, file := range b.files {
 		if path.Base(file.path) == base {
@@ -272,7 +270,7 @@ func (u *updater) checkKind(ctx context.Context, kind addedKind) error {
 	first := deriveNames(u.from.request)
 	for name := range filesOf(first, kind.names(first)) {
 		if found, err := git(ctx, u.dir, "ls-files", name); err != nil || found != "" {
-			return errors.Join(err, fmt.Errorf("-add-kind=%s: needs %s, which the project has already: choose another kind, or add a word", kind.Kind, name))
+			return errors.Join(err, fmt.Errorf("-add-kind=%s: needs %s, which already exists in the project: choose another kind, or add a word", kind.Kind, name))
 		}
 	}
 	return nil

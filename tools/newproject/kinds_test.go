@@ -13,7 +13,7 @@ import (
 
 var redirect = addedKind{Kind: "Redirect", Child: "networking.k8s.io/v1/Ingress"}
 
-// TestAnAddedKindIsPlanned checks what the project says of it. TestNewProjects compiles and
+// TestAnAddedKindIsPlanned checks the kind's entries in other files. TestNewProjects compiles and
 // tests such a project.
 func TestAnAddedKindIsPlanned(t *testing.T) {
 	all := texts(t, must(t, full), widget, redirect, addedKind{Kind: "HTTPMouse", Plural: "httpmice", Child: "v1/ConfigMap"})
@@ -44,13 +44,13 @@ func TestAnAddedKindIsPlanned(t *testing.T) {
 	}
 }
 
-// TestAddedKindsAndTheirChildren checks which are refused before anything is written.
+// TestAddedKindsAndTheirChildren checks which kinds are refused before anything is written.
 func TestAddedKindsAndTheirChildren(t *testing.T) {
 	for names, want := range map[string]string{
 		"Cluster v1/ConfigMap": "", "Cache v1/ConfigMap": "", "Widget v1/ConfigMap": "has this kind already", "Pod v1/ConfigMap": "Kubernetes' own",
 		"String v1/ConfigMap": "a word of Go", "gadget v1/ConfigMap": "-add-kind=gadget: must be an exported Go identifier",
 		"A1 networking.k8s.io/v1/Ingress": "", "A1 batch/v1/CronJob": "", "A1 rbac.authorization.k8s.io/v1/RoleBinding": "", "A1 networking.k8s.io/v1/NetworkPolicy": "",
-		"A1 Ingress": "must be GROUP/VERSION/Kind", "A1 acme.dev/v1/Gadget": "client-go does not know this kind", "A1 v1/Node": "belong to no namespace",
+		"A1 Ingress": "must be GROUP/VERSION/Kind", "A1 acme.dev/v1/Gadget": "client-go does not know this kind", "A1 v1/Node": "are cluster-scoped",
 		"A1 apps/v1/Deployment": "the first kind owns Deployments", "A1 v1/PodList": "client-go has no client",
 	} {
 		kind, child, _ := strings.Cut(names, " ")
@@ -79,15 +79,15 @@ func TestAddKindRefuses(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"-into=PROJECT -add-kind=Widget":                "the project has this kind already",
-		"-into=PROJECT -add-kind=Gizmo -plural=widgets": "is that of Widget",
+		"-into=PROJECT -add-kind=Gizmo -plural=widgets": "is already the plural of Widget",
 		"-into=PROJECT -add-kind=Gadget":                "needs internal/plan/gadget_kind.go",
 		"-into=PROJECT -add-kind=Gizmo -child=v1/Gizmo": "client-go does not know this kind",
 		"-into=PROJECT -add-kind=Gizmo -group=acme.dev": "takes the other names from the project",
 		"-into=PROJECT -add-kind=Gizmo -update":         "takes the other names from the project",
 		"-into=PROJECT -add-kind=Gizmo":                 "the project has no clients.go",
-		"-into=SOURCE -add-kind=Gizmo":                  "only projects that newproject made",
-		"-child=v1/Secret -dir=x":                       "go with -add-kind only",
-		"-update -dir=x -lean":                          "give only -dir",
+		"-into=SOURCE -add-kind=Gizmo":                  "only projects that newproject generated",
+		"-child=v1/Secret -dir=x":                       "only with -add-kind",
+		"-update -dir=x -lean":                          "add only -dir",
 	} {
 		refuses(args, want)
 	}

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command newproject creates a new project from this one, with other names: module, API
-// group, version, kind, plural.
+// Command newproject generates a copy of this project under other names: module, API group,
+// version, kind, plural.
 //
 //	go run ./tools/newproject -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
 //	go run ./tools/newproject -update -dir ../widgets
 //	go run ./tools/newproject -add-kind Gadget -child networking.k8s.io/v1/Ingress -into ../widgets
 //
-// It checks the names (names.go), reads the files that git tracks, without those that concern
+// It checks the names (names.go), reads the files that git tracks, except those that concern
 // only this project (source.go), and gives them the new names (spelling.go). Then it generates
-// the clients of the new project and compiles it, in a temporary folder.
+// the new project's clients and compiles it, in a temporary directory.
 //
-// The state that it generated is also a commit on a branch of the project. With -update,
-// it commits the state that it generates now there, and merges the branch (update.go).
-// With -add-kind, that state has one kind more (kinds.go).
+// The generated state is also a commit on a branch of the project. With -update, newproject
+// commits the state that it generates now to that branch, and merges the branch (update.go).
+// With -add-kind, that state has one more kind (kinds.go).
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 	"time"
 )
 
-// Exit codes beside 0.
+// Exit codes other than 0.
 const (
 	exitFailure = 1
 	exitRefused = 2
@@ -46,8 +46,8 @@ const defaultChild = "v1/ConfigMap"
 // refusal is an error in the request.
 type refusal struct{ error }
 
-// request is what the user asks for. Plural and Short may be empty. The new project
-// records it in stateFile.
+// request is the user's request. Plural and Short may be empty. The new project records it in
+// stateFile.
 type request struct {
 	Module  string `json:"module"`
 	Group   string `json:"group"`
@@ -56,7 +56,7 @@ type request struct {
 	Plural  string `json:"plural,omitempty"`
 	Short   string `json:"short,omitempty"`
 	Lean    bool   `json:"lean,omitempty"`
-	// Kinds are those that were added later.
+	// Kinds are the kinds that were added later.
 	Kinds []addedKind `json:"kinds,omitempty"`
 	Dir   string      `json:"-"`
 
@@ -77,7 +77,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "newproject: %v\n", err)
 		os.Exit(exitFailure)
 	default:
-		fmt.Fprintf(os.Stderr, "newproject: %v\nNothing was left behind.\n", err)
+		fmt.Fprintf(os.Stderr, "newproject: %v\nNo files were left behind.\n", err)
 		os.Exit(exitFailure)
 	}
 }
@@ -88,18 +88,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	folder, err := os.Getwd()
+	here, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	root, err := findRoot(folder)
+	root, err := findRoot(here)
 	if err != nil {
 		return refusal{err}
 	}
 	if r.isUpdate || r.adds != nil {
 		return update(ctx, root, r.Dir, r.adds, out)
 	}
-	dir, err := checkFolder(r.Dir, root)
+	dir, err := checkDir(r.Dir, root)
 	err = errors.Join(checkNames(r), err)
 	for i, kind := range r.Kinds {
 		others := r
@@ -117,7 +117,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := m.make(ctx, step{"Creating a git repository", m.finish}); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s is a controller for %s (%s.%s, %s). %s.\nIts README.md says how to make it yours.\n",
+	fmt.Fprintf(out, "\n%s contains a controller for %s (%s.%s, %s). %s.\nIts README.md shows how to make it yours.\n",
 		dir, project.Kinds, project.Plural, project.Group, project.Version, m.hint)
 	return nil
 }
@@ -141,12 +141,12 @@ func planFrom(ctx context.Context, root string, r request) (*project, error) {
 	return project, err
 }
 
-// usage is what -help prints above the flags.
-const usage = `newproject creates a new project from this one, with other names.
+// usage is the text above the flags in -help.
+const usage = `newproject generates a copy of this project under other names, updates such a project, or adds a kind to it.
 
-Usage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir FOLDER
-       go run ./tools/newproject -update -dir FOLDER
-       go run ./tools/newproject -add-kind Kind -into FOLDER
+Usage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir DIRECTORY
+       go run ./tools/newproject -update -dir DIRECTORY
+       go run ./tools/newproject -add-kind Kind -into DIRECTORY
 
 `
 
@@ -159,14 +159,14 @@ func parseRequest(args []string, help io.Writer) (r request, err error) {
 	flags.StringVar(&r.Group, "group", "", "API group, in a domain that you own, such as acme.dev.")
 	flags.StringVar(&r.Version, "version", sample.Version, "API version, such as v1beta1.")
 	flags.StringVar(&r.Kind, "kind", "", "Kind of the new resource, such as Widget or HTTPRoute.")
-	flags.StringVar(&r.Plural, "plural", "", "Plural of the kind in lower case, such as people, if it differs from what is derived from the kind.")
-	flags.StringVar(&r.Short, "short", "", "Short name for kubectl, such as wd; none if empty.")
-	flags.BoolVar(&r.Lean, "lean", false, "Make only the controller, its manifests, and the tests that need no cluster.")
-	flags.StringVar(&r.Dir, "dir", "", "Folder for the new project, which must not exist, or be empty; with -update, the project's folder.")
-	flags.StringVar(&add.Kind, "add-kind", "", "Add a kind, such as Redirect, to the project that -into names, or make a new one with two kinds.")
-	flags.StringVar(&into, "into", "", "Folder of the project that gets the kind. Only -add-kind, -plural, -short and -child go with it.")
-	flags.StringVar(&add.Child, "child", "", "What an object of the added kind owns, as GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress (default \""+defaultChild+"\").")
-	flags.BoolVar(&r.isUpdate, "update", false, "Merge what has changed here into a project that newproject has made. Only -dir goes with it.")
+	flags.StringVar(&r.Plural, "plural", "", "Plural of the kind in lower case, such as people, if it is irregular.")
+	flags.StringVar(&r.Short, "short", "", "Short name for kubectl, such as wd.")
+	flags.BoolVar(&r.Lean, "lean", false, "Generate only the controller, its manifests, and the tests that need no cluster.")
+	flags.StringVar(&r.Dir, "dir", "", "Directory for the new project, which must be new or empty; with -update, the project's directory.")
+	flags.StringVar(&add.Kind, "add-kind", "", "Add a kind, such as Redirect, to the project in -into. Without -into, generate a project with two kinds.")
+	flags.StringVar(&into, "into", "", "Directory of the project that gets the kind. Use it only with -add-kind, -plural, -short and -child.")
+	flags.StringVar(&add.Child, "child", "", "Kind of the objects that the added kind owns, as GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress (default \""+defaultChild+"\").")
+	flags.BoolVar(&r.isUpdate, "update", false, "Merge the changes in this clone into a generated project. Use it only with -dir.")
 	err = flags.Parse(args)
 	var given []string
 	flags.Visit(func(f *flag.Flag) { given = append(given, f.Name) })
@@ -185,26 +185,26 @@ func parseRequest(args []string, help io.Writer) (r request, err error) {
 	case flags.NArg() > 0:
 		return r, refusal{fmt.Errorf("unexpected argument %q: newproject takes flags only", flags.Arg(0))}
 	case add.Kind == "" && (slices.Contains(given, "into") || slices.Contains(given, "child")):
-		return r, refusal{errors.New("-into and -child go with -add-kind only")}
+		return r, refusal{errors.New("use -into and -child only with -add-kind")}
 	case into != "" && !onlyOf("add-kind", "into", "plural", "short", "child"):
-		return r, refusal{errors.New("-add-kind with -into takes the other names from the project: give only -plural, -short and -child")}
+		return r, refusal{errors.New("-add-kind with -into takes the other names from the project: add only -plural, -short and -child")}
 	case into != "":
 		add.Plural, add.Short = r.Plural, r.Short
 		return request{Dir: into, adds: &add}, nil
 	case r.isUpdate && !onlyOf("update", "dir"):
-		return r, refusal{errors.New("-update takes the names from the project: give only -dir")}
+		return r, refusal{errors.New("-update takes the names from the project: add only -dir")}
 	case add.Kind != "":
 		r.Kinds = []addedKind{add}
 	}
 	return r, nil
 }
 
-// project is a new project before anything is generated.
+// project is a new project before code is generated.
 type project struct {
 	spelling
 
 	files    []treeFile
-	hasKinds bool // beside the first one
+	hasKinds bool // in addition to the first one
 }
 
 // has reports whether the project has a file.
@@ -212,30 +212,30 @@ func (p *project) has(name string) bool {
 	return slices.ContainsFunc(p.files, func(file treeFile) bool { return file.path == name })
 }
 
-// maker makes a project in a temporary folder beside its own, so that a failure leaves
+// maker generates a project in a temporary directory next to the target, so that a failure leaves
 // nothing behind.
 type maker struct {
 	*project
 
-	dir  string // the project's folder
-	at   string // the folder in which it is made first
-	tmp  string // temporary folder of the commands
+	dir  string // the project's directory
+	at   string // the directory in which it is generated first
+	tmp  string // temporary directory of the commands
 	out  io.Writer
 	hint string // about the repository, for the hints at the end
 }
 
-// step is a part of the work, with the text that announces it.
+// step is one step of the work, with the text that announces it.
 type step struct {
 	say string
 	run func(context.Context) error
 }
 
-// command returns a step that runs a command in a folder of the project.
-func (m *maker) command(say, folder string, command ...string) step {
-	return step{say, func(ctx context.Context) error { return m.run(ctx, folder, command...) }}
+// command returns a step that runs a command in a directory of the project.
+func (m *maker) command(say, dir string, command ...string) step {
+	return step{say, func(ctx context.Context) error { return m.run(ctx, dir, command...) }}
 }
 
-// make writes the project, generates its code, and compiles it. Then it does the last step.
+// make writes the project, generates its code, compiles it, and then runs the last step.
 func (m *maker) make(ctx context.Context, last step) (err error) {
 	beside, err := os.MkdirTemp(filepath.Dir(m.dir), "."+filepath.Base(m.dir)+"-")
 	if err != nil {
@@ -286,9 +286,9 @@ func (m *maker) write(context.Context) error {
 	return nil
 }
 
-// errTaken explains errors of the compiler: this project compiles, and so would the new one,
-// if not for its names.
-var errTaken = errors.New("a name of the project has another meaning in this code or in generated code: choose another kind, plural or group, or add a word")
+// errTaken explains compiler errors. Since this project compiles, only the new names can be the
+// cause.
+var errTaken = errors.New("one of the project's names has another meaning in this code or in generated code: choose another kind, plural or group, or add a word to it")
 
 // compile compiles the root module, which imports the generated code, with its tests.
 func (m *maker) compile(ctx context.Context) error {
@@ -299,7 +299,7 @@ func (m *maker) compile(ctx context.Context) error {
 	return nil
 }
 
-// finish creates the project's repository, and moves the project to its folder.
+// finish creates the project's repository, and moves the project to its directory.
 func (m *maker) finish(ctx context.Context) error {
 	configured, _ := git(ctx, m.at, "config", "init.defaultBranch")
 	m.hint = "The first commit contains all files"
@@ -309,7 +309,7 @@ func (m *maker) finish(ctx context.Context) error {
 	if _, err := git(ctx, m.at, "init", "--quiet", "--initial-branch="+stateBranch); err != nil {
 		return err
 	}
-	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s, as newproject generates it.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
+	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s, as generated by newproject.", m.Program, m.Kinds, m.Kind, m.Group, m.Version)
 	if err := m.commitState(ctx, message); err != nil {
 		return err
 	}
@@ -319,7 +319,7 @@ func (m *maker) finish(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if _, err := os.ReadDir(m.dir); err == nil { // the folder may exist, if it is empty
+	if _, err := os.ReadDir(m.dir); err == nil { // the directory may exist, if it is empty
 		if err := os.Remove(m.dir); err != nil {
 			return err
 		}
@@ -327,19 +327,19 @@ func (m *maker) finish(ctx context.Context) error {
 	return os.Rename(m.at, m.dir)
 }
 
-// run runs a command in a folder of the project, and returns what it printed if it fails.
-func (m *maker) run(ctx context.Context, folder string, arguments ...string) error {
+// run runs a command in a directory of the project, and returns its output in the error if it fails.
+func (m *maker) run(ctx context.Context, dir string, arguments ...string) error {
 	name := arguments[0]
 	if strings.Contains(name, "/") {
 		name = filepath.Join(m.at, name)
 	}
 	// The flags of hack/build.sh, so that later builds use the same build cache.
-	_, err := output(ctx, filepath.Join(m.at, folder), []string{"TMPDIR=" + m.tmp, "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0"},
+	_, err := output(ctx, filepath.Join(m.at, dir), []string{"TMPDIR=" + m.tmp, "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false", "CGO_ENABLED=0"},
 		append([]string{name}, arguments[1:]...)...)
 	return err
 }
 
-// output runs a command in a folder, and returns what it prints, without the last line's end.
+// output runs a command in a directory, and returns its standard output without the final newline.
 func output(ctx context.Context, dir string, env []string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Dir, command.Env = dir, slices.Concat(gitEnvironment(), env, []string{"GIT_TERMINAL_PROMPT=0"})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the steps, and of failures in them, with a small project in the place of this one.
+// Tests of the steps and their failures, with a small project instead of this one.
 
 package main
 
@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// fixture is a source, and a project that was made from it.
+// fixture is a source and a project that was generated from it.
 type fixture struct {
 	*testing.T
 
@@ -27,7 +27,7 @@ type fixture struct {
 // lines is a file in which changes at the beginning and at the end do not conflict.
 const lines = "first\n\n\n\n\nmiddle of the Foo\n\n\n\n\nlast\n"
 
-// toMake are the arguments for the project, without its folder.
+// toMake are the arguments for the project, without its directory.
 var toMake = []string{"-module=github.com/acme/widgets", "-group=acme.dev", "-kind=Widget"}
 
 // newSource returns a fixture without a project.
@@ -106,7 +106,7 @@ func (f *fixture) mustRun(arguments ...string) string {
 	return out
 }
 
-// expectBeside checks that nothing is left beside the source but what is named.
+// expectBeside checks that the source's parent directory contains only the given names besides it.
 func (f *fixture) expectBeside(want string) {
 	f.Helper()
 	entries, err := os.ReadDir(filepath.Dir(f.source))
@@ -121,7 +121,7 @@ func (f *fixture) expectBeside(want string) {
 
 func TestMake(t *testing.T) {
 	f := newSource(t)
-	if err := os.Mkdir(f.project, 0o755); err != nil { // an empty folder
+	if err := os.Mkdir(f.project, 0o755); err != nil { // an empty directory
 		t.Fatal(err)
 	}
 	out := f.mustRun(append(toMake, "-dir="+f.project)...)
@@ -173,7 +173,7 @@ func TestFailureLeavesNothingBehind(t *testing.T) {
 		"two files of one path":       {"foos.txt", "", "-kind=Sheep -plural=sheep -module=github.com/acme/farm", "two files would have the path"},
 		"an interrupt":                {"x", "", "", "context canceled"},
 		"a bad name":                  {"x", "", "-group=acme", "must have a dot"},
-		"a folder of the project":     {"x", "", "-module=github.com/acme/hack", "must not be hack"},
+		"a directory of the project":  {"x", "", "-module=github.com/acme/hack", "must not be hack"},
 		"a bad flag":                  {"x", "", "-modul=github.com/acme/widgets", "-modul"},
 		"an argument":                 {"x", "", "Widget", "unexpected argument"},
 	} {
@@ -275,7 +275,7 @@ func TestNewProjects(t *testing.T) {
 	}
 }
 
-// runIn runs a command in a folder.
+// runIn runs a command in a directory.
 func runIn(t *testing.T, dir, command string) {
 	t.Helper()
 	started := time.Now()

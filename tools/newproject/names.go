@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The names of a project, their spellings, and the rules for them and for the folder, which are
-// checked before anything is written.
+// The names of a project, and the rules for them and for the directory, which are checked before
+// anything is written.
 
 package main
 
@@ -197,13 +197,13 @@ func checkModule(n names) error {
 	case !modulePath.MatchString(n.Module) || majorVersion.MatchString(n.Module) && n.major() == "v0":
 		return fmt.Errorf("-module=%s: must be a path that go get accepts, with a domain, such as github.com/acme/widgets or github.com/acme/widgets/v2", n.Module)
 	case n.Module == sample.Module || strings.HasPrefix(n.Module, sample.Module+"/"):
-		return fmt.Errorf("-module=%s: is this project's own: choose the path under which the new project will be found", n.Module)
+		return fmt.Errorf("-module=%s: is this project's own: choose the import path of the new project", n.Module)
 	case strings.HasPrefix(n.Module, "gopkg.in/"):
-		return fmt.Errorf("-module=%s: must not be on gopkg.in, which allows one module in a repository: the project has several, such as that of the tests of the admission policy", n.Module)
+		return fmt.Errorf("-module=%s: must not be on gopkg.in, which allows only one module in a repository: the project has several, such as test/policy", n.Module)
 	case len(validation.IsDNS1035Label(n.Program)) > 0 || len(n.Program) > maxProgram:
-		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of the program, its namespace and its account: must begin with a letter, end with a letter or digit, and have at most %d letters, digits and dashes", n.Module, n.Program, maxProgram)
+		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of the program, its namespace and its account: it must begin with a letter, end with a letter or digit, and have at most %d letters, digits and dashes", n.Module, n.Program, maxProgram)
 	case n.Program == "default" || strings.HasPrefix(n.Program, "kube-"):
-		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of a namespace: must not be one of Kubernetes' own (default, kube-...)", n.Module, n.Program)
+		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of a namespace: it must not be reserved by Kubernetes (default, kube-...)", n.Module, n.Program)
 	}
 	return nil
 }
@@ -212,19 +212,19 @@ func checkGroup(n names) error {
 	problems := validation.IsDNS1123Subdomain(n.Group)
 	switch {
 	case n.Group == "":
-		return errors.New("-group is missing: it is the API group, in a domain that is yours, such as acme.dev")
+		return errors.New("-group is missing: set it to the API group, in a domain that you own, such as acme.dev")
 	case len(problems) > 0:
 		return fmt.Errorf("-group=%s: %s", n.Group, strings.Join(problems, "; "))
 	case !strings.Contains(n.Group, "."):
 		return fmt.Errorf("-group=%s: must have a dot: a CustomResourceDefinition's group is a domain name, such as acme.dev", n.Group)
 	case strings.HasSuffix("."+n.Group, ".k8s.io") || strings.HasSuffix("."+n.Group, ".kubernetes.io"):
-		return fmt.Errorf("-group=%s: must not be k8s.io, kubernetes.io or in one of them: these are protected, and need an approval by Kubernetes (the annotation api-approved.kubernetes.io)", n.Group)
+		return fmt.Errorf("-group=%s: must not be in k8s.io or kubernetes.io: these are protected, and require the approval of Kubernetes (the annotation api-approved.kubernetes.io)", n.Group)
 	case len(n.Plural)+1+len(n.Group) > maxDomain:
 		return fmt.Errorf("-group=%s: %s.%s, the name of the CustomResourceDefinition, must have at most %d characters", n.Group, n.Plural, n.Group, maxDomain)
 	case !lowerWord.MatchString(n.Package):
 		return fmt.Errorf("-group=%s: its first label becomes a Go package, so it must begin with a letter", n.Group)
 	case isWordOfGo(n.Package) || slices.Contains([]string{"main", "init", "internal", "vendor", "testdata"}, n.Package):
-		return fmt.Errorf("-group=%s: its first label becomes the Go package %s: must not be a word of the language, nor main, init, internal, vendor or testdata", n.Group, n.Package)
+		return fmt.Errorf("-group=%s: its first label becomes the Go package %s: it must not be a word of the language, nor main, init, internal, vendor or testdata", n.Group, n.Package)
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func isWordOfGo(name string) bool {
 
 func checkVersion(version string) error {
 	if !apiVersion.MatchString(version) {
-		return fmt.Errorf("-version=%s: must be v1, v2 and so on, or one of their alphas or betas, such as v1alpha1 or v2beta3: Kubernetes orders versions by that", version)
+		return fmt.Errorf("-version=%s: must be v1, v2 and so on, or an alpha or beta version, such as v1alpha1 or v2beta3: Kubernetes sorts versions by this format", version)
 	}
 	return nil
 }
@@ -244,20 +244,20 @@ func checkVersion(version string) error {
 func checkKind(n names) error {
 	switch private := strings.ToLower(n.Kind[:min(1, len(n.Kind))]) + n.Kind[min(1, len(n.Kind)):]; {
 	case n.Kind == "":
-		return errors.New("-kind is missing: it is the name of the new resource, such as Widget")
+		return errors.New("-kind is missing: set it to the kind of the new resource, such as Widget")
 	case !goKind.MatchString(n.Kind):
-		return fmt.Errorf("-kind=%s: must be an exported Go identifier, such as CacheCluster: must begin with a capital letter and continue with letters and digits, at least one", n.Kind)
+		return fmt.Errorf("-kind=%s: must be an exported Go identifier, such as CacheCluster: a capital letter, then at least one letter or digit", n.Kind)
 	case len(n.Kind) > maxKind:
 		return fmt.Errorf("-kind=%s: must have at most %d characters: an object is called example-%s, and its name is a label of Pods", n.Kind, maxKind, n.Singular())
 	case n.Kind == sample.Kind || n.Kind == sample.Kinds:
-		return fmt.Errorf("-kind=%s: is this project's own, which must not occur in the new one: choose another", n.Kind)
+		return fmt.Errorf("-kind=%s: is this project's own, which must not occur in the new project: choose another", n.Kind)
 	case strings.HasSuffix(n.Kind, "List"):
-		return fmt.Errorf("-kind=%s: must not end in List: lists of objects are called KindList", n.Kind)
+		return fmt.Errorf("-kind=%s: must not end in List, which is the suffix of list types", n.Kind)
 	case isWordOfGo(private) || isWordOfGo(n.Singular()):
-		return fmt.Errorf("-kind=%s: %s is a word of Go, and generated code has a variable of that name: choose another, or add a word: %sClaim", n.Kind, n.Singular(), n.Kind)
+		return fmt.Errorf("-kind=%s: %s is a word of Go, and generated code has a variable with that name: choose another, or add a word: %sClaim", n.Kind, n.Singular(), n.Kind)
 	}
 	if group, ok := builtIn()[n.Singular()]; ok {
-		return fmt.Errorf("-kind=%s: must not be a kind of Kubernetes' own (%s): kubectl would use that", n.Kind, group)
+		return fmt.Errorf("-kind=%s: must not be one of Kubernetes' own kinds (%s), which kubectl would use instead", n.Kind, group)
 	}
 	return nil
 }
@@ -284,8 +284,8 @@ func builtIn() map[string]string {
 	return resources
 }
 
-// isMeta reports whether a kind is not a resource, but part of requests and responses in
-// every group.
+// isMeta reports whether a kind is not a resource but a part of requests and responses in every
+// group.
 func isMeta(kind schema.GroupVersionKind) bool {
 	return strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") || kind.Version == "__internal"
 }
@@ -293,14 +293,14 @@ func isMeta(kind schema.GroupVersionKind) bool {
 func checkPlural(n names) error {
 	switch {
 	case !lowerWord.MatchString(n.Plural) || len(n.Plural) > maxLabel:
-		return fmt.Errorf("-plural=%s: must begin with a lower-case letter, continue with lower-case letters and digits, and have at most %d characters: it is a part of URLs and, with capitals, a Go identifier", n.Plural, maxLabel)
+		return fmt.Errorf("-plural=%s: must begin with a lower-case letter, continue with lower-case letters and digits, and have at most %d characters: it becomes a part of URLs and, with capitals, a Go identifier", n.Plural, maxLabel)
 	case n.Plural == sample.Plural:
-		return fmt.Errorf("-plural=%s: is this project's own, which must not occur in the new one: choose another", n.Plural)
+		return fmt.Errorf("-plural=%s: is this project's own, which must not occur in the new project: choose another", n.Plural)
 	case isWordOfGo(n.Plural):
-		return fmt.Errorf("-plural=%s: is a word of Go, and generated code has a type of that name: choose another", n.Plural)
+		return fmt.Errorf("-plural=%s: is a word of Go, and generated code has a type with that name: choose another", n.Plural)
 	}
 	if group, ok := builtIn()[n.Plural]; ok {
-		return fmt.Errorf("-plural=%s: must not be a resource of Kubernetes' own (%s): kubectl would use that", n.Plural, group)
+		return fmt.Errorf("-plural=%s: must not be one of Kubernetes' own resources (%s), which kubectl would use instead", n.Plural, group)
 	}
 	return nil
 }
@@ -317,16 +317,16 @@ func checkShort(short string) error {
 	case !lowerWord.MatchString(short) || len(short) > maxLabel:
 		return fmt.Errorf("-short=%s: must begin with a lower-case letter, continue with lower-case letters and digits, and have at most %d characters", short, maxLabel)
 	case shortNames.Has(short) || builtIn()[short] != "":
-		return fmt.Errorf("-short=%s: must not be a name of Kubernetes' own: kubectl would use that", short)
+		return fmt.Errorf("-short=%s: must not be one of Kubernetes' own names, which kubectl would use instead", short)
 	}
 	return nil
 }
 
-// checkFolder returns the absolute path of the new project's folder, or an error if a
+// checkDir returns the absolute path of the new project's directory, or an error if a
 // project can't be written there.
-func checkFolder(dir, root string) (string, error) {
+func checkDir(dir, root string) (string, error) {
 	if dir == "" {
-		return "", errors.New("-dir is missing: name the folder for the new project, such as ../widgets")
+		return "", errors.New("-dir is missing: set it to the directory for the new project, such as ../widgets")
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -337,7 +337,7 @@ func checkFolder(dir, root string) (string, error) {
 	} else if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
 		dir = filepath.Join(parent, filepath.Base(dir))
 	} else {
-		return "", fmt.Errorf("-dir=%s: %w: its parent folder must exist", dir, err)
+		return "", fmt.Errorf("-dir=%s: %w: its parent directory must exist", dir, err)
 	}
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return "", err
@@ -347,9 +347,9 @@ func checkFolder(dir, root string) (string, error) {
 	case dir == root || strings.HasPrefix(dir, root+string(filepath.Separator)):
 		return "", fmt.Errorf("-dir=%s: must not be inside this project, %s", dir, root)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("-dir=%s: %w: choose a folder that does not exist or is empty", dir, err)
+		return "", fmt.Errorf("-dir=%s: %w: choose a directory that does not exist or is empty", dir, err)
 	case len(entries) > 0:
-		return "", fmt.Errorf("-dir=%s: is not empty (it has %s): choose a folder that does not exist or is empty", dir, entries[0].Name())
+		return "", fmt.Errorf("-dir=%s: is not empty (it has %s): choose a directory that does not exist or is empty", dir, entries[0].Name())
 	}
 	return dir, nil
 }
@@ -357,8 +357,8 @@ func checkFolder(dir, root string) (string, error) {
 // builtProgram matches the names of the project's programs in scripts and the Makefile.
 var builtProgram = regexp.MustCompile(`(?m)(?:^|[^/a-z])bin/([a-z0-9-]+)`)
 
-// checkProgram returns an error if the project already uses the name of the program, which is
-// built in bin, and which .gitignore has because go build writes it into the root.
+// checkProgram returns an error if the project already uses the program's name: the program is
+// built in bin, and .gitignore lists it because go build writes it to the root.
 func (b *blueprint) checkProgram(n names) error {
 	for _, file := range b.files {
 		first, _, _ := strings.Cut(file.path, "/")
@@ -369,7 +369,7 @@ func (b *blueprint) checkProgram(n names) error {
 			}
 		}
 		if taken {
-			return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which %s has already", n.Module, n.Program, file.path)
+			return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which %s already uses", n.Module, n.Program, file.path)
 		}
 	}
 	return nil

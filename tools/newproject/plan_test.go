@@ -73,14 +73,14 @@ func TestNamesThatThisProjectUses(t *testing.T) {
 		change func(*request)
 		want   string // suffixed, longAlias, or an error
 	}{
-		"nothing is taken":                         {func(*request) {}, ""},
-		"a variable":                               {func(r *request) { r.Kind = "Policy" }, "suffixed"},
-		"a plural that equals the kind":            {func(r *request) { r.Kind, r.Plural = "Sheep", "sheep" }, "suffixed"},
-		"an import":                                {func(r *request) { r.Group, r.Version = "apps.acme.dev", "v1" }, "longAlias"},
-		"a program that the Makefile builds":       {func(r *request) { r.Module = "github.com/acme/golangci-lint" }, "which Makefile has already"},
-		"a program that a script builds":           {func(r *request) { r.Module = "github.com/acme/devcluster" }, "must not be devcluster"},
-		"a program that is the folder of programs": {func(r *request) { r.Module = "github.com/acme/bin" }, "must not be bin"},
-		"a program that is a folder":               {func(r *request) { r.Module = "github.com/acme/docs" }, "must not be docs"},
+		"nothing is taken":                            {func(*request) {}, ""},
+		"a variable":                                  {func(r *request) { r.Kind = "Policy" }, "suffixed"},
+		"a plural that equals the kind":               {func(r *request) { r.Kind, r.Plural = "Sheep", "sheep" }, "suffixed"},
+		"an import":                                   {func(r *request) { r.Group, r.Version = "apps.acme.dev", "v1" }, "longAlias"},
+		"a program that the Makefile builds":          {func(r *request) { r.Module = "github.com/acme/golangci-lint" }, "which Makefile already uses"},
+		"a program that a script builds":              {func(r *request) { r.Module = "github.com/acme/devcluster" }, "must not be devcluster"},
+		"a program that is the directory of programs": {func(r *request) { r.Module = "github.com/acme/bin" }, "must not be bin"},
+		"a program that is a directory":               {func(r *request) { r.Module = "github.com/acme/docs" }, "must not be docs"},
 	} {
 		r := good
 		test.change(&r)
@@ -100,7 +100,7 @@ func TestNamesThatThisProjectUses(t *testing.T) {
 	}
 }
 
-// exists reports whether the new project has a file or folder at a path, or will have one
+// exists reports whether the new project has a file or directory at a path, or will have one
 // after the generation of code.
 func exists(all map[string]string, name string) bool {
 	if _, ok := all[name]; ok || name == "." || matches(name, made) || strings.HasPrefix(name, "pkg/generated/") {
@@ -241,7 +241,7 @@ func TestRowsAboutWhatIsLeftOut(t *testing.T) {
 	o.has(treeFile{path: "test/bench/targets.mk", data: []byte("a := b\ntest-all: budgets\nbudgets: bin/x ## Count\nbin/x: FORCE\n")})
 	o.has(treeFile{path: "devcluster/targets.mk", data: []byte("test-devcluster: ## Test\n")})
 	for block, want := range map[string]string{
-		"| the folder | `test/bench/` | x |\n":                     "",
+		"| the directory | `test/bench/` | x |\n":                  "",
 		"| a file in it | `test/bench/main.go` |\n":                "",
 		"| a pattern | `docs/benchmarks*` |\n":                     "",
 		"| a link | [x](benchmarks.md#size) |\n":                   "",
@@ -251,7 +251,7 @@ func TestRowsAboutWhatIsLeftOut(t *testing.T) {
 		"a sentence with `test/bench`\nin a paragraph\n":           "",
 		"```sh\nmake budgets\n```\n":                               "",
 		"| a target that remains | `make test-all` |\n":            "| a target that remains | `make test-all` |\n",
-		"| a folder that remains | `test/e2e`, `/metrics` |\n":     "| a folder that remains | `test/e2e`, `/metrics` |\n",
+		"| a directory that remains | `test/e2e`, `/metrics` |\n":  "| a directory that remains | `test/e2e`, `/metrics` |\n",
 		"| a link elsewhere | [x](https://x.example/a) |\n":        "| a link elsewhere | [x](https://x.example/a) |\n",
 		"| tests | `TestGone`, `TestKept`; e2e `checkGone` |\n":    "| tests | `TestKept` |\n",
 		"| tests | e2e `checkGone`; faults C4, C5 |\n":             "| tests | |\n",

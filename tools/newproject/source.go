@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The files of this project that a new one gets.
+// The files that a new project gets.
 
 package main
 
@@ -21,8 +21,8 @@ import (
 	"unicode/utf8"
 )
 
-// leftOut are the folders and files that no new project gets, as path.Match patterns: what
-// concerns only this project, compares it with others, teaches or shows it.
+// leftOut lists the directories and files that no new project gets, as path.Match patterns: those
+// that concern only this project, compare it with others, teach or show it.
 var leftOut = []string{
 	"tools/newproject", "tools/docs", "docs/claims", "docs/second-kind*", "docs/upgrade.md", "docs/from-upstream.md",
 	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
@@ -32,8 +32,8 @@ var leftOut = []string{
 	"hack/codegen/*_test.go", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
 }
 
-// extras are what a lean project does not get either: all that needs a control plane of its
-// own, and the tools around it.
+// extras lists what a lean project does not get either: everything that needs a control plane, and
+// the tools for it.
 var extras = []string{
 	"devcluster", "test/devcluster", "test/e2e", "test/oracle", "test/testcluster", "hack/e2e.sh", "hack/flakes.sh",
 	"test/simulation", "simulation_test.go",
@@ -42,10 +42,10 @@ var extras = []string{
 	"test/chart", "artifacts/chart", "hack/update-chart.sh",
 }
 
-// made are the files that hack/update-codegen.sh generates.
+// made lists the files that hack/update-codegen.sh generates.
 var made = []string{"pkg/generated", "pkg/apis/*/*/zz_generated.*", "pkg/apis/*/*/README.md", "artifacts/crd/*_*.yaml"}
 
-// matches reports whether a file, or a folder that contains it, matches one of the
+// matches reports whether a file, or a directory that contains it, matches one of the
 // patterns.
 func matches(file string, patterns []string) bool {
 	for name := file; name != "." && name != "/"; name = path.Dir(name) {
@@ -70,21 +70,20 @@ func (f treeFile) isText() bool {
 	return utf8.Valid(f.data) && bytes.IndexByte(f.data, 0) < 0
 }
 
-// findRoot returns this project's root, given a folder in it.
-func findRoot(folder string) (string, error) {
-	for at := folder; ; at = filepath.Dir(at) {
+// findRoot returns this project's root, given a directory in it.
+func findRoot(dir string) (string, error) {
+	for at := dir; ; at = filepath.Dir(at) {
 		data, err := os.ReadFile(filepath.Join(at, "go.mod"))
 		if err == nil && bytes.HasPrefix(data, []byte("module "+sample.Module+"\n")) {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not in a clone of %s: run newproject from there", folder, sample.Module)
+			return "", fmt.Errorf("%s is not in a clone of %s: run newproject from there", dir, sample.Module)
 		}
 	}
 }
 
-// readTree reads the files of this project that git tracks, or, if it is no clone, does not
-// ignore.
+// readTree reads the files of this project that git tracks or, outside a clone, does not ignore.
 func readTree(ctx context.Context, root string) (files []treeFile, err error) {
 	arguments := []string{"ls-files", "-z"}
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil { // unpacked, perhaps within another clone
@@ -114,7 +113,7 @@ func readTree(ctx context.Context, root string) (files []treeFile, err error) {
 			return nil, err
 		}
 		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is neither a file nor a folder: newproject can't copy it", name)
+			return nil, fmt.Errorf("%s is neither a file nor a directory: newproject can't copy it", name)
 		}
 		data, err := os.ReadFile(full)
 		if err != nil {
@@ -125,19 +124,18 @@ func readTree(ctx context.Context, root string) (files []treeFile, err error) {
 	return files, nil
 }
 
-// newReadme is the new project's README.md, with the sample's names, as a template that
-// gets the request.
+// newReadme is the template of the new project's README.md, with the sample's names.
 //
 //go:embed readme.md.txt
 var newReadme string
 
-// blueprint is what new projects are made from: files with slots in the place of the names.
+// blueprint is the source of new projects: files with slots instead of names.
 type blueprint struct {
 	files  []treeFile
 	idents map[string]bool // of the Go files, with slots
 }
 
-// newBlueprint makes the blueprint of new projects from the files of this one.
+// newBlueprint turns the files of this project into a blueprint.
 func newBlueprint(tree []treeFile, lean bool) (*blueprint, error) {
 	gone := omission{patterns: leftOut, targets: map[string]bool{}, tests: map[string]bool{}}
 	if lean {
@@ -192,7 +190,7 @@ func (b *blueprint) plan(n names, kinds ...addedKind) (*project, error) {
 	return p, nil
 }
 
-// omission is what a new project does not get.
+// omission describes what a new project does not get.
 type omission struct {
 	patterns []string
 	targets  map[string]bool // of the Makefile, left out
@@ -204,13 +202,14 @@ var (
 	testLine   = regexp.MustCompile(`(?m)^func (?:\(.*?\) )?((?:Test|Fuzz|check)[A-Z]\w*)\(`)
 	targetName = regexp.MustCompile("(?m)(?:`(?:[A-Z_]+=\\S+ )?|^(?:\\$ )?)make ([a-z0-9-]+)")
 	namedPath  = regexp.MustCompile("(?:`|(?:^|[\\s=(])(?:[a-z]+/))[A-Za-z0-9_.*/-]+|\\]\\(([^)#]+)")
-	// A test in a list of a table, with its folder, and one in parentheses.
+	// A test in a list of a table, with its directory, and one in parentheses.
 	namedTest = regexp.MustCompile("(?:[,;] |(\\| ))(?:(?:e2e|internal/\\w+|pkg/apis|test/\\w+) )?`((?:Test|Fuzz|check)[A-Z]\\w*)`|() \\(`((?:Test|Fuzz|check)[A-Z]\\w*)`\\)")
 	aboutTest = regexp.MustCompile("^\\| `((?:Test|Fuzz|check)[A-Z]\\w*)`")
 	faultRow  = regexp.MustCompile(`(?:; |(\| ))faults [A-G][0-9]+(?:, [A-G][0-9]+)*`)
 )
 
-// has reports whether a file is left out. It remembers its targets, or the tests of others.
+// has reports whether a file is left out. It records the make targets of files that are left out,
+// and the tests of the others.
 func (o omission) has(file treeFile) bool {
 	isGone, names, found := matches(file.path, o.patterns), o.tests, testLine
 	if isGone {
@@ -224,9 +223,9 @@ func (o omission) has(file treeFile) bool {
 	return isGone
 }
 
-// document returns a document without the rows of tables, paragraphs, items of lists and blocks
-// of commands that name a folder, a file or a target of the Makefile that is left out, and
-// without the names of such tests in tables.
+// document returns a document without the table rows, paragraphs, list items and command blocks
+// that name a directory, file or make target that is left out, and without the names of such
+// tests in tables.
 func (o omission) document(file treeFile) []byte {
 	var out strings.Builder
 	for _, block := range blocksOf(string(file.data)) {
@@ -266,8 +265,8 @@ var (
 	opens = regexp.MustCompile("^(\\| |- |[0-9]+\\. |<!-- |#+ |\n)")
 )
 
-// blocksOf splits a document into rows of tables, items of lists, paragraphs, empty lines
-// and fenced blocks with the comment above them.
+// blocksOf splits a document into table rows, list items, paragraphs, empty lines, and fenced
+// blocks with the comment above them.
 func blocksOf(text string) []string {
 	var blocks []string
 	inFence, joins := false, false
@@ -284,8 +283,8 @@ func blocksOf(text string) []string {
 	return blocks
 }
 
-// isNamedIn reports whether a block of a document in a folder names what is left out.
-func (o omission) isNamedIn(block, folder string) bool {
+// isNamedIn reports whether a block of a document in a directory names anything that is left out.
+func (o omission) isNamedIn(block, dir string) bool {
 	for _, match := range targetName.FindAllStringSubmatch(block, -1) {
 		if o.targets[match[1]] {
 			return true
@@ -294,7 +293,7 @@ func (o omission) isNamedIn(block, folder string) bool {
 	for _, match := range namedPath.FindAllStringSubmatch(block, -1) {
 		name := path.Clean(strings.TrimLeft(match[0], "` \n=("))
 		if match[1] != "" {
-			name = path.Join(folder, match[1])
+			name = path.Join(dir, match[1])
 		}
 		if matches(strings.TrimRight(name, "."), o.patterns) {
 			return true

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The rules by which the sample's names become those of a project.
+// The rules that turn the sample's names into a project's names.
 //
-// A file is renamed in two steps. The first puts a slot in the place of each name; it depends
-// on no project. The second fills the slots. In between, the files show whether a name was
-// missed, and which identifiers a new name must not equal.
+// Renaming takes two steps. The first replaces each name with a slot, independently of any
+// project. The second fills the slots. In between, the files show whether a name was missed, and
+// which identifiers a new name must not equal.
 
 package main
 
@@ -23,17 +23,17 @@ import (
 	"unicode"
 )
 
-// spelling holds a project's names, and how they are spelled where the regular spelling is
-// taken: suffixed adds Resource to the kind in unexported identifiers, longAlias adds api to
-// the name of the imported API.
+// spelling holds a project's names, and how to spell them where the regular spelling is taken:
+// suffixed adds Resource to the kind in unexported identifiers, longAlias adds api to the name
+// of the imported API.
 type spelling struct {
 	names
 
 	suffixed, longAlias bool
 }
 
-// slots are all spellings of the names, as they differ between projects. In a file, a slot is
-// a letter that nothing else uses, so that Go code with slots is still Go code.
+// slots lists all spellings of the names that differ between projects. In a file, a slot is a
+// letter that nothing else uses, so that Go code with slots is still Go code.
 var slots = []struct {
 	name string
 	fill func(s spelling) string
@@ -78,7 +78,7 @@ var slots = []struct {
 	{"oo", func(spelling) string { return "oo" }}, // of English words
 }
 
-// firstSlot is the letter of the first slot, in the script of the Lisu; the others follow.
+// firstSlot is the letter of the first slot, in the Lisu script; the others follow.
 const firstSlot = 'ꓐ'
 
 // hiddenSlots are the slots in unexported identifiers.
@@ -129,7 +129,7 @@ func (s spelling) suffix(regular, kind, suffix string) string {
 	return regular
 }
 
-// n returns what the article has before the kind.
+// n returns "n" if the article before the kind is "an".
 func (s spelling) n() string {
 	if strings.IndexByte("AEIO", s.Kind[0]) >= 0 {
 		return "n"
@@ -137,13 +137,13 @@ func (s spelling) n() string {
 	return ""
 }
 
-// replacement replaces what an expression matches.
+// replacement replaces the matches of an expression.
 type replacement struct {
 	expression *regexp.Regexp
 	by         string
 }
 
-// replacements makes pairs of an expression and what replaces it, with {slots}.
+// replacements takes pairs of an expression and its replacement, with {slots}.
 func replacements(pairs ...string) []replacement {
 	var all []replacement
 	for i := 0; i < len(pairs); i += 2 {
@@ -163,17 +163,17 @@ func replaceAll(text string, all []replacement) string {
 	return text
 }
 
-// The replacements, in order: those for all texts, then those of the kind, which is spelled in
-// another way in identifiers of Go.
+// The replacements, in order: first those for all texts, then those for the kind, whose spelling
+// is different in Go identifiers.
 var (
 	inAll = replacements(
 		`(kubernetes|k8s\.io)/sample-controller`, "${1}/{Upstream}", // Kubernetes' own sample
 		`([.-])example\.com/sample-controller`, "${1}example.com/{program}", // registry.example.com
-		// The version of a module that a folder replaces has the major version of its path.
+		// The version of a module that is replaced by a directory has the path's major version.
 		`example\.com/sample-controller v0\.0\.0-`, "{Module} {Major}.0.0-",
 		`example\.com/sample-controller`, "{Module}",
 		`com\.example\.sample-controller`, "{Model}",
-		// Only groups of Kubernetes need an approval.
+		// Only Kubernetes' own groups need an approval.
 		`(?m)^// \+kubebuilder:metadata:annotations="api-approved\.kubernetes\.io=unapproved, experimental-only.*\n`, "",
 		`(?m)^(// \+groupName=)samplecontroller\.k8s\.io$`, "${1}{Group}{GoGroupMarker}",
 		`(\+kubebuilder:resource:)shortName=fo,`, "${1}path={kinds},{ShortMarker}",
@@ -221,8 +221,8 @@ var (
 	hiddenWord = regexp.MustCompile(`(?:^|[^\\\w])(?:[a-z]\w*Foo\w*|foos?[A-Z]\w*)`)
 )
 
-// slotText returns a text with slots. Words that look like unexported identifiers are spelled as
-// the code spells these.
+// slotText returns a text with slots. Words that look like unexported identifiers are spelled as in
+// the code.
 func slotText(text string) string { return slotKind(replaceAll(text, inAll)) }
 
 func slotKind(text string) string {
@@ -275,10 +275,10 @@ func slotFile(file treeFile, idents map[string]bool) treeFile {
 	return file
 }
 
-// oldName matches what remains of the sample's names beside the slots.
+// oldName matches the sample's names that remain in a text with slots.
 var oldName = regexp.MustCompile(`(?i)foo|sample[-_ .]?controller|\bsamplev[0-9]|` + string(firstSlot))
 
-// traces returns the places in files with slots that still have a name of the sample.
+// traces returns the places in files with slots that still contain one of the sample's names.
 func traces(files []treeFile) []string {
 	var found []string
 	for _, file := range files {
@@ -297,7 +297,7 @@ func traces(files []treeFile) []string {
 	return found
 }
 
-// filler returns what fills the slots.
+// filler returns a Replacer that fills the slots.
 func (s spelling) filler() *strings.Replacer {
 	var pairs []string
 	for i, slot := range slots {

@@ -185,7 +185,7 @@ func TestSpellingsOfAKind(t *testing.T) {
 // TestCodegenScriptSpellsPluralsAlike checks that hack/codegen.sh passes the same plurals
 // to the generators as casedLike returns.
 func TestCodegenScriptSpellsPluralsAlike(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	var types, want strings.Builder
 	for _, n := range []struct{ kind, plural, kinds string }{
 		{"HTTPMouse", "httpmice", "HTTPMice"}, {"Person", "people", "People"}, {"Sheep", "sheep", "Sheep"}, {"CacheCluster", "cacheclusters", "CacheClusters"},
@@ -199,12 +199,12 @@ func TestCodegenScriptSpellsPluralsAlike(t *testing.T) {
 	}
 	types.WriteString("// +genclient\n// +kubebuilder:resource:categories=all\ntype Plain struct{}\n")
 	want.WriteString("Plain\n")
-	if err := os.WriteFile(filepath.Join(folder, "types.go"), []byte(types.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "types.go"), []byte(types.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// The script leaves a plural without common letters in lower case; the generators
 	// capitalize it.
-	got, err := exec.CommandContext(t.Context(), "bash", "-c", `source "$0" && codegen::kinds "$1"`, "../../hack/codegen.sh", folder).CombinedOutput()
+	got, err := exec.CommandContext(t.Context(), "bash", "-c", `source "$0" && codegen::kinds "$1"`, "../../hack/codegen.sh", dir).CombinedOutput()
 	if err != nil || strings.ReplaceAll(string(got), ":kine", ":Kine") != want.String() {
 		t.Errorf("got %s (%v), want %s", got, err, want.String())
 	}

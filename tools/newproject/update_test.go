@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of updates, with a small project in the place of this one.
+// Tests of updates, with a small project instead of this one.
 
 package main
 
@@ -71,7 +71,7 @@ func TestUpdate(t *testing.T) {
 	f.expect(map[string]string{"widget.txt": "three\n", "mine.txt": "mine\n"})
 }
 
-// TestUpdateFindsTheGeneratedState updates repositories whose history is not what it was.
+// TestUpdateFindsTheGeneratedState updates repositories whose history was rewritten.
 func TestUpdateFindsTheGeneratedState(t *testing.T) {
 	for say, prepare := range map[string]func(f *fixture){
 		"a clone": func(f *fixture) {

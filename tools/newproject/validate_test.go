@@ -48,7 +48,7 @@ func TestNames(t *testing.T) {
 		"a version without a v":        {func(r *request) { r.Version = "1" }, "-version=1: must be v1"},
 		"no version":                   {func(r *request) { r.Version = "" }, "must be v1"},
 		"no kind":                      {func(r *request) { r.Kind = "" }, "-kind is missing"},
-		"a kind in small letters":      {func(r *request) { r.Kind = "widget" }, "must begin with a capital letter"},
+		"a kind in small letters":      {func(r *request) { r.Kind = "widget" }, "a capital letter, then"},
 		"a kind with an underscore":    {func(r *request) { r.Kind = "My_Widget" }, "letters and digits"},
 		"a kind of one letter":         {func(r *request) { r.Kind = "W" }, "at least one"},
 		"a long kind":                  {func(r *request) { r.Kind = strings.Repeat("K", 56) }, "at most 55"},
@@ -56,15 +56,15 @@ func TestNames(t *testing.T) {
 		"a list":                       {func(r *request) { r.Kind = "WidgetList" }, "must not end in List"},
 		"a keyword":                    {func(r *request) { r.Kind = "Type" }, "a word of Go"},
 		"a predeclared type":           {func(r *request) { r.Kind = "String" }, "a word of Go"},
-		"Kubernetes' Deployment":       {func(r *request) { r.Kind = "Deployment" }, "Kubernetes' own (apps)"},
-		"Kubernetes' Pod":              {func(r *request) { r.Kind = "Pod" }, "Kubernetes' own (core)"},
+		"Kubernetes' Deployment":       {func(r *request) { r.Kind = "Deployment" }, "Kubernetes' own kinds (apps)"},
+		"Kubernetes' Pod":              {func(r *request) { r.Kind = "Pod" }, "Kubernetes' own kinds (core)"},
 		"a plural with a dash":         {func(r *request) { r.Plural = "wid-gets" }, "must begin with a lower-case letter"},
 		"a plural that is too long":    {func(r *request) { r.Kind = strings.Repeat("K", 63) }, "-plural="},
 		"the old plural":               {func(r *request) { r.Plural = "foos" }, "is this project's own"},
 		"a plural that is a keyword":   {func(r *request) { r.Plural = "range" }, "a word of Go"},
-		"Kubernetes' plural":           {func(r *request) { r.Plural = "pods" }, "Kubernetes' own (core)"},
+		"Kubernetes' plural":           {func(r *request) { r.Plural = "pods" }, "Kubernetes' own resources (core)"},
 		"a short name with a dash":     {func(r *request) { r.Short = "w-d" }, "must begin with a lower-case letter"},
-		"Kubernetes' short name":       {func(r *request) { r.Short = "po" }, "must not be a name of Kubernetes' own"},
+		"Kubernetes' short name":       {func(r *request) { r.Short = "po" }, "must not be one of Kubernetes' own names"},
 	} {
 		r := good
 		test.change(&r)
@@ -74,14 +74,14 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestCheckFolder(t *testing.T) {
+func TestCheckDir(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := filepath.Join(base, "root")
-	for _, folder := range []string{"root/docs", "empty", "full"} {
-		if err := os.MkdirAll(filepath.Join(base, folder), 0o755); err != nil {
+	for _, dir := range []string{"root/docs", "empty", "full"} {
+		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestCheckFolder(t *testing.T) {
 		"full": "is not empty", "file": "not a directory", "no/such/new": "must exist",
 		"root": "must not be inside this project", "root/new": "must not be inside this project", "link/new": "must not be inside this project", "link": "must not be inside this project",
 	} {
-		got, err := checkFolder(filepath.Join(base, dir), root)
+		got, err := checkDir(filepath.Join(base, dir), root)
 		switch {
 		case want == "" && (err != nil || got != filepath.Join(base, dir)):
 			t.Errorf("%s: got %s, %v", dir, got, err)
@@ -106,8 +106,8 @@ func TestCheckFolder(t *testing.T) {
 			t.Errorf("%s: got %v, want %q in it", dir, err, want)
 		}
 	}
-	if _, err := checkFolder("", root); err == nil {
-		t.Error("no folder: no error")
+	if _, err := checkDir("", root); err == nil {
+		t.Error("no directory: no error")
 	}
 }
 

@@ -3,7 +3,7 @@
 // Package cluster runs a Kubernetes control plane. Each component is a process of this
 // program.
 //
-// Start locks the data folder, reserves ports and creates certificates. It starts etcd,
+// Start locks the data directory, reserves ports and creates certificates. It starts etcd,
 // then kube-apiserver, then kube-controller-manager, kube-scheduler and KWOK together,
 // each when what it needs is ready. Stop stops them in the reverse order.
 package cluster
@@ -242,7 +242,7 @@ func (c *Cluster) Kubeconfig() string {
 // Server returns the URL of the API server.
 func (c *Cluster) Server() string { return httpsURL(c.ports.API) }
 
-// DataDir returns the path of the data folder.
+// DataDir returns the path of the data directory.
 func (c *Cluster) DataDir() string { return c.data.dir() }
 
 // Group returns the process group of the components.
@@ -264,7 +264,7 @@ func (c *Cluster) Stop(ctx context.Context, failure error) error {
 	)
 }
 
-// abandon undoes prepare. It leaves what was in the data folder before.
+// abandon undoes prepare. It leaves what was in the data directory before.
 func (c *Cluster) abandon() error {
 	c.holds.release()
 	if c.data == nil {
@@ -285,12 +285,12 @@ func optional() []string { return []string{ControllerManager, Scheduler, Kwok} }
 
 // Options are the options of a cluster.
 type Options struct {
-	// DataDir is the data folder; "" means a new temporary folder.
+	// DataDir is the data directory; "" means a new temporary directory.
 	DataDir string
 	// Keep leaves the data when the cluster stops.
 	Keep bool
 	// Kubeconfig is the path for the administrator's kubeconfig; "" means a file in the
-	// data folder.
+	// data directory.
 	Kubeconfig string
 	// Ports are the requested ports; 0 means any free one.
 	Ports Ports
@@ -311,11 +311,11 @@ type Options struct {
 // AddFlags defines the flags.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.DataDir, "data-dir", "",
-		"`folder` for the cluster's data, created if missing (default a new temporary folder)")
+		"`directory` for the cluster's data, created if missing (default a new temporary directory)")
 	fs.BoolVar(&o.Keep, "keep", false,
 		"keep the data when the cluster stops: a later start with the same -data-dir has the same objects")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
-		"`file` to write the administrator's kubeconfig to (default kubeconfig in the data folder)")
+		"`file` to write the administrator's kubeconfig to (default kubeconfig in the data directory)")
 	for _, p := range o.Ports.named() {
 		fs.IntVar(p.port, p.flag, 0, "`port` of "+p.of)
 	}

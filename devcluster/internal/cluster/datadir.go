@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The data folder: creating, locking and removing it, its layout, and the keys, certificates and
+// The data directory: creating, locking and removing it, its layout, and the keys, certificates and
 // kubeconfigs in it.
 
 package cluster
@@ -27,18 +27,18 @@ import (
 	"k8s.io/kubernetes/cmd/kubeadm/app/util/pkiutil"
 )
 
-// dataDir is a data folder that this process has locked.
+// dataDir is a data directory that this process has locked.
 type dataDir struct {
 	layout
 	lock *os.File
-	// fresh is true if the folder was empty: there is no data of an earlier cluster to
+	// fresh is true if the directory was empty: there is no data of an earlier cluster to
 	// lose.
 	fresh bool
 }
 
-// openDataDir creates the folder if it does not exist, or a temporary one for "", and
-// locks it. It refuses a folder with other files in it, because the contents of a data
-// folder are removed later.
+// openDataDir creates the directory if it does not exist, or a temporary one for "", and
+// locks it. It refuses a directory with other files in it, because the contents of a data
+// directory are removed later.
 func openDataDir(path string) (*dataDir, error) {
 	var err error
 	if path == "" {
@@ -55,7 +55,7 @@ func openDataDir(path string) (*dataDir, error) {
 	}
 	d := &dataDir{layout: layout(path), fresh: len(entries) == 0}
 	if _, err := os.Stat(d.lockFile()); errors.Is(err, fs.ErrNotExist) && !d.fresh {
-		return nil, fmt.Errorf("-data-dir %s: the folder is not empty and was not created by devcluster; choose another", path)
+		return nil, fmt.Errorf("-data-dir %s: the directory is not empty and was not created by devcluster; choose another", path)
 	}
 	if err := d.acquire(); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func openDataDir(path string) (*dataDir, error) {
 	return d, nil
 }
 
-// acquire locks the folder for the life of this process. The kernel releases the lock in
+// acquire locks the directory for the life of this process. The kernel releases the lock in
 // whatever way the process ends.
 func (d *dataDir) acquire() error {
 	f, err := os.OpenFile(d.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
@@ -90,14 +90,14 @@ func (d *dataDir) acquire() error {
 	return nil
 }
 
-// used reports whether a cluster has run in this folder before.
+// used reports whether a cluster has run in this directory before.
 func (d *dataDir) used() bool {
 	_, err := os.Stat(d.etcdData())
 	return err == nil
 }
 
-// remove removes the files of a cluster from the folder, and the folder if it is then
-// empty. With keepLogs, it leaves the logs, and the folder with them.
+// remove removes the files of a cluster from the directory, and the directory if it is then
+// empty. With keepLogs, it leaves the logs, and the directory with them.
 func (d *dataDir) remove(keepLogs bool) error {
 	paths := []string{d.etcdData(), d.config(), d.pki(), d.adminKubeconfig()}
 	if !keepLogs {
@@ -117,7 +117,7 @@ func (d *dataDir) remove(keepLogs bool) error {
 		errs = append(errs, os.RemoveAll(path))
 	}
 	if !keepLogs {
-		// A file of the user in the folder keeps the folder.
+		// A file of the user in the directory keeps the directory.
 		if err := os.Remove(d.dir()); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 			errs = append(errs, err)
 		}
@@ -125,10 +125,10 @@ func (d *dataDir) remove(keepLogs bool) error {
 	return errors.Join(errs...)
 }
 
-// release unlocks the folder.
+// release unlocks the directory.
 func (d *dataDir) release() { _ = d.lock.Close() }
 
-// layout is the absolute path of a data folder, and knows the files and folders in it.
+// layout is the absolute path of a data directory, and knows the files and directories in it.
 type layout string
 
 func (l layout) path(elem ...string) string {
@@ -140,7 +140,7 @@ func (l layout) lockFile() string                { return l.path("lock") }      
 func (l layout) adminKubeconfig() string         { return l.path("kubeconfig") }                  // the administrator's
 func (l layout) auditLog() string                { return l.path("audit.log") }                   // writes to the API
 func (l layout) logs() string                    { return l.path("logs") }                        // of the components
-func (l layout) etcdData() string                { return l.path("etcd") }                        // etcd's data folder
+func (l layout) etcdData() string                { return l.path("etcd") }                        // etcd's data directory
 func (l layout) config() string                  { return l.path("config") }                      // of the components
 func (l layout) auditPolicy() string             { return l.path("config", "audit-policy.yaml") } // of kube-apiserver
 func (l layout) kwokStages() string              { return l.path("config", "kwok-stages.yaml") }  // for nodes and Pods
@@ -160,7 +160,7 @@ func (l layout) componentKubeconfig(component string) string {
 func (l layout) cert(name string) string { return l.path("pki", name+".crt") }
 func (l layout) key(name string) string  { return l.path("pki", name+".key") }
 
-// Names of keys and certificates in the folder PKI.
+// Names of keys and certificates in the directory PKI.
 const (
 	clusterCA    = "ca"             // signs kube-apiserver, its clients, and the serving certificates of kube-controller-manager and kube-scheduler
 	etcdCA       = "etcd-ca"        // signs etcd and its only client, so that clients of the API are not clients of etcd
@@ -184,9 +184,9 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// preparePKI creates the files of the folder PKI. It keeps existing authorities and the
+// preparePKI creates the files of the directory PKI. It keeps existing authorities and the
 // service account key, so that kubeconfigs and tokens from an earlier run with the same
-// data folder stay valid, and creates all other files at each start. It returns the
+// data directory stay valid, and creates all other files at each start. It returns the
 // authority that signs clients of the API.
 func preparePKI(l layout) (*authority, error) {
 	authorities := map[string]*authority{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the data folder, of the files in it, keys and certificates included, and of readiness.
+// Tests of the data directory, of the files in it, keys and certificates included, and of readiness.
 
 package cluster
 
@@ -59,14 +59,14 @@ func TestDataDirInUseIsRefused(t *testing.T) {
 	open(t, d.dir()).release()
 }
 
-func TestOtherFoldersAreRefused(t *testing.T) {
+func TestOtherDirectoriesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "thesis.tex"), nil, 0o600))
 	if _, err := openDataDir(dir); err == nil || !strings.Contains(err.Error(), "was not created by devcluster") {
 		t.Errorf("got %v", err)
 	}
 	if got := entries(t, dir); got != "thesis.tex" {
-		t.Errorf("the folder contains %s", got)
+		t.Errorf("the directory contains %s", got)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestRemove(t *testing.T) {
 			d.release()
 			if test.want == "" {
 				if got := entries(t, parent); got != "" {
-					t.Errorf("the folder still exists: %s", got)
+					t.Errorf("the directory still exists: %s", got)
 				}
 				return
 			}
@@ -178,7 +178,7 @@ func TestPollReturnsCauseAndLastError(t *testing.T) {
 	}
 }
 
-// newPKI creates the keys and certificates of a new data folder.
+// newPKI creates the keys and certificates of a new data directory.
 func newPKI(t *testing.T) (layout, *authority) {
 	t.Helper()
 	l := layout(t.TempDir())
@@ -248,7 +248,7 @@ func TestKubeconfigTarget(t *testing.T) {
 		{"one of an earlier cluster", ours, ""},
 		{"one with other clusters", foreign, "was not written by devcluster"},
 		{"no kubeconfig", junk, "was not written by devcluster"},
-		{"a file in a folder that does not exist", filepath.Join(dir, "no", "such"), "no such file"},
+		{"a file in a directory that does not exist", filepath.Join(dir, "no", "such"), "no such file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			err := checkKubeconfigTarget(test.path)

@@ -200,7 +200,7 @@ func createNodes(ctx context.Context, client kubernetes.Interface, n int) error 
 }
 
 // deleteLeases deletes the leases of an earlier run with the same data. Their holders
-// have ended, because this process has locked the data folder. To wait until the leases
+// have ended, because this process has locked the data directory. To wait until the leases
 // expire would take 15 seconds.
 func deleteLeases(ctx context.Context, client kubernetes.Interface) error {
 	var errs []error
@@ -246,7 +246,7 @@ func kwokStages() string {
 	}, "\n---\n")
 }
 
-// prepareFiles creates the folders of the data folder and the files that the components
+// prepareFiles creates the directories of the data directory and the files that the components
 // read. It returns the authority that signs clients of the API.
 func prepareFiles(l layout, p Ports, auditBodies []string) (*authority, error) {
 	for _, dir := range []string{l.pki(), l.config(), l.logs()} {
@@ -270,7 +270,7 @@ func prepareFiles(l layout, p Ports, auditBodies []string) (*authority, error) {
 	files := map[string]string{l.auditPolicy(): auditPolicy(auditBodies), l.kwokStages(): kwokStages()}
 	for path, content := range files {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return nil, fmt.Errorf("preparing the data folder: %w", err)
+			return nil, fmt.Errorf("preparing the data directory: %w", err)
 		}
 	}
 	return ca, nil

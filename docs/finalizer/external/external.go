@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package external takes a step outside of the cluster for each object of a kind, such as
-// an entry in a registrar, and takes it back before the object is gone. A finalizer keeps
-// the object until then.
+// Package external takes a step outside the cluster for each object of a kind, such as an entry
+// in a registrar, and undoes it before the object is gone. A finalizer keeps the object until
+// then.
 //
-// The calls run in workers of their own, with a deadline and a back-off of their own, so
-// that a slow or broken registrar holds up nothing but the objects that wait for it.
+// The calls run in separate workers, with their own deadline and back-off, so that a slow or
+// broken registrar delays only the objects that wait for it.
 package external
 
 import (
@@ -22,58 +22,57 @@ import (
 )
 
 const (
-	// firstRetry is where the exponential back-off of a call that failed begins, and
-	// lastRetry bounds it. What is outside has its own load, and does not get better by
-	// being asked every few milliseconds.
+	// firstRetry is the first exponential back-off of a failed call, and lastRetry the longest.
+	// Retrying every few milliseconds would only add to an external system's load.
 	firstRetry = 2 * time.Second
 	lastRetry  = 5 * time.Minute
 )
 
-// Step is what is done outside of the cluster. Both functions may be called at any time
-// and any number of times for the same object, by a restarted controller as well: they
-// make the outside as the object asks, whatever it was before.
+// Step is a step outside the cluster. Both functions may be called at any time and any number of
+// times for the same object, also by a restarted controller. They bring the external system into
+// the object's desired state, whatever its state was before.
 type Step[T metav1.Object] struct {
 	// Name names the step in logs, and its queue in metrics, such as "registration".
 	Name string
-	// Do makes the outside as the object asks. It is called once for each generation.
+	// Do brings the external system into the desired state. It is called once for each generation.
 	Do func(ctx context.Context, object T) error
-	// Undo removes what Do made. What is not there is no error.
+	// Undo removes what Do created. It is no error if that does not exist.
 	Undo func(ctx context.Context, object T) error
 	// Timeout bounds each call. Both functions must return when ctx is done.
 	Timeout time.Duration
-	// Workers is the number of calls at the same time.
+	// Workers is the number of concurrent calls.
 	Workers int
 }
 
-// State is how far the step of an object is.
+// State is the progress of an object's step.
 type State string
 
 const (
-	// Pending means that the call is to come or under way.
+	// Pending means that the call has not been made yet, or is in progress.
 	Pending State = "pending"
-	// Failed means that it failed and is tried again after its back-off.
+	// Failed means that the call failed, and is retried after its back-off.
 	Failed State = "failed"
-	// Done means that the outside is as the object asks, or no longer knows a deleted
+	// Done means that the external system is in the desired state, or no longer knows a deleted
 	// object.
 	Done State = "done"
 )
 
-// Runner takes the steps of objects, each when it is asked for. A nil Runner is that of a
-// program in which the step is turned off: Run and Forget do nothing.
+// Runner takes the steps of objects, each when State is called. A nil Runner means that the step is
+// turned off: Run and Forget do nothing.
 type Runner[T metav1.Object] struct {
 	step Step[T]
-	// check is called before each call, which is made only if it returns nil.
+	// check runs before each call, which is made only if check returns nil.
 	check func(ctx context.Context, object T) error
 	// changed is called with the key of an object whose state has changed.
 	changed func(cache.ObjectName)
 
 	mu    sync.Mutex
 	calls map[cache.ObjectName]*call[T]
-	// queue is nil until Run, because a queue has a goroutine of its own.
+	// queue is nil until Run, because a queue starts a goroutine.
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
-// call is the newest call that was asked for an object.
+// call is the newest requested call for an object.
 type call[T metav1.Object] struct {
 	task
 	object T
@@ -81,7 +80,7 @@ type call[T metav1.Object] struct {
 	err    error
 }
 
-// task is what a call does: another generation, or the deletion, is another task.
+// task is the task of a call. Another generation, or the deletion, is another task.
 type task struct {
 	uid        types.UID
 	generation int64
@@ -90,10 +89,10 @@ type task struct {
 
 // NewRunner returns a Runner, or nil for a step without a function Do.
 //
-// Before each call it calls check, which reads the object live and returns an error if
-// that is not in the same state. By a stale cache, Do would make what nobody ever takes
-// back, because the object is gone, and Undo would take back what belongs to the next
-// object of the name. The Runner calls changed whenever State has something new to tell.
+// Before each call, it calls check, which reads the object live and returns an error if its state
+// differs. Otherwise, with a stale cache, Do could create an entry that is never removed, because
+// the object is gone, and Undo could remove the entry of the next object with the name. The
+// Runner calls changed whenever State would return something new.
 func NewRunner[T metav1.Object](step Step[T], check func(context.Context, T) error, changed func(cache.ObjectName)) *Runner[T] {
 	if step.Do == nil {
 		return nil
@@ -101,9 +100,8 @@ func NewRunner[T metav1.Object](step Step[T], check func(context.Context, T) err
 	return &Runner[T]{step: step, check: check, changed: changed, calls: map[cache.ObjectName]*call[T]{}}
 }
 
-// State returns how far the step of an object is, and the error of a call that failed. It
-// never waits: if the step is still to be taken, a worker is going to, and changed tells
-// when it has.
+// State returns the progress of an object's step, and the error of a failed call. It never waits:
+// if the step has not been taken yet, a worker takes it, and then calls changed.
 func (r *Runner[T]) State(object T) (State, error) {
 	key := cache.MetaObjectToName(object)
 	wanted := task{object.GetUID(), object.GetGeneration(), object.GetDeletionTimestamp() != nil}
@@ -114,13 +112,13 @@ func (r *Runner[T]) State(object T) (State, error) {
 	}
 	r.calls[key] = &call[T]{task: wanted, object: object, state: Pending}
 	if r.queue != nil {
-		r.queue.Forget(key) // the back-off was that of another task
+		r.queue.Forget(key) // the back-off belongs to another task
 		r.queue.Add(key)
 	}
 	return Pending, nil
 }
 
-// Forget drops what is known of an object that is gone, or whose step another controller took.
+// Forget forgets an object that is gone, or whose step another controller took.
 func (r *Runner[T]) Forget(key cache.ObjectName) {
 	if r == nil {
 		return
@@ -133,8 +131,8 @@ func (r *Runner[T]) Forget(key cache.ObjectName) {
 	}
 }
 
-// Run takes steps until ctx is done, then waits for the calls under way, which ctx
-// cancels. Call it once.
+// Run takes steps until ctx is done, and then waits for the calls in progress, which ctx cancels.
+// Call it once.
 func (r *Runner[T]) Run(ctx context.Context) {
 	if r == nil {
 		return
@@ -171,18 +169,18 @@ func (r *Runner[T]) processNextCall(ctx context.Context) bool {
 		r.mu.Unlock()
 		return true
 	}
-	asked := *current
+	wanted := *current
 	r.mu.Unlock()
-	err := r.make(ctx, asked)
+	err := r.make(ctx, wanted)
 	if ctx.Err() != nil {
-		return true // a controller that stops leaves the rest to the next start
+		return true // a controller that stops leaves the rest to its next start
 	}
-	r.record(ctx, key, asked.task, err)
+	r.record(ctx, key, wanted.task, err)
 	return true
 }
 
-// make makes a call. A panic in it is an error of its object alone.
-func (r *Runner[T]) make(ctx context.Context, asked call[T]) (err error) {
+// make makes a call. A panic is an error of this object only.
+func (r *Runner[T]) make(ctx context.Context, wanted call[T]) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.step.Timeout)
 	defer cancel()
 	defer func() {
@@ -190,16 +188,16 @@ func (r *Runner[T]) make(ctx context.Context, asked call[T]) (err error) {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	if err := r.check(ctx, asked.object); err != nil {
+	if err := r.check(ctx, wanted.object); err != nil {
 		return err
 	}
-	if asked.undo {
-		return r.step.Undo(ctx, asked.object)
+	if wanted.undo {
+		return r.step.Undo(ctx, wanted.object)
 	}
-	return r.step.Do(ctx, asked.object)
+	return r.step.Do(ctx, wanted.object)
 }
 
-// record stores the result of a call, unless something else was asked for meanwhile.
+// record stores the result of a call, unless another one has been requested meanwhile.
 func (r *Runner[T]) record(ctx context.Context, key cache.ObjectName, of task, err error) {
 	r.mu.Lock()
 	current := r.calls[key]
@@ -210,7 +208,7 @@ func (r *Runner[T]) record(ctx context.Context, key cache.ObjectName, of task, e
 	news := current.state != Failed || err == nil || current.err.Error() != err.Error()
 	current.state, current.err = Failed, err
 	if err == nil {
-		current.state, current.object = Done, *new(T) // nobody needs the object any more
+		current.state, current.object = Done, *new(T) // the object is no longer needed
 	}
 	r.mu.Unlock()
 	if err != nil {

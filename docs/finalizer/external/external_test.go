@@ -23,7 +23,7 @@ import (
 
 type foo = samplev1alpha1.Foo
 
-// registrar is the outside. Its calls are listed as "do a", "undo a".
+// registrar is the external system. It lists its calls as "do a", "undo a".
 type registrar struct {
 	mu    sync.Mutex
 	calls []string
@@ -48,7 +48,7 @@ func (r *registrar) answers(name string, answer func(context.Context) error) {
 	r.answer[name] = answer
 }
 
-// made returns the calls since it was last asked.
+// made returns the calls since the last call of made.
 func (r *registrar) made() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +92,7 @@ func start(t *testing.T) (r *Runner[*foo], outside *registrar, changed map[strin
 	return r, outside, changed
 }
 
-// advance moves the clock of the bubble, then waits until all goroutines are idle.
+// advance moves the bubble's clock, and then waits until all goroutines are idle.
 func advance(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // in a bubble this moves the clock
 	synctest.Wait()
@@ -123,7 +123,7 @@ func TestStepsOneAfterAnother(t *testing.T) {
 			{footest.Foo("a", second, footest.BeingDeleted), nil, Done, []string{"undo a"}},
 			{footest.Foo("a", footest.WithFooUID("new")), nil, Done, []string{"do a"}},
 		},
-		// The back-off of the task that failed is still under way when the next one is done.
+		// The failed task is still in back-off when the next one is done.
 		"not repeated by an older failure": {
 			{footest.Foo("a"), down, Failed, []string{"do a"}},
 			{footest.Foo("a", second), nil, Done, []string{"do a"}},
@@ -216,7 +216,7 @@ func TestASlowStepHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// The user changes or deletes the object while a call is under way.
+// The user changes or deletes the object during a call.
 func TestTheResultOfAnOlderTaskIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, outside, _ := start(t)

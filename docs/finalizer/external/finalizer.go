@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The finalizer, which keeps an object until its step is taken back.
+// The finalizer, which keeps an object until its step is undone.
 
 package external
 
@@ -16,18 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Client is what SetFinalizer calls of the client of a kind, in one namespace.
+// Client is the part of a typed client, for one namespace, that SetFinalizer uses.
 type Client[T metav1.Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	Patch(ctx context.Context, name string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// SetFinalizer adds a finalizer to an object, or removes it, and returns the object as the
-// API server has it then. The finalizers of others stay.
+// SetFinalizer adds a finalizer to an object, or removes it, and returns the resulting object. Other
+// finalizers stay.
 //
-// The cache may hold only a part of the object, so the patch is made from a live read. It
-// is a conflict if that is another object of the name, or if its deletion has begun since
-// the object was cached; or if somebody writes between the read and the patch.
+// The cache may hold only a part of the object, so the patch starts from a live read. It returns a
+// conflict if the live object is another one with the name, if its deletion has begun since it was
+// cached, or if it changes between the read and the patch.
 func SetFinalizer[T metav1.Object](ctx context.Context, client Client[T], cached T, finalizer string, hold bool, options metav1.PatchOptions) (T, error) {
 	live, err := client.Get(ctx, cached.GetName(), metav1.GetOptions{})
 	if err != nil {
@@ -52,11 +52,10 @@ func SetFinalizer[T metav1.Object](ctx context.Context, client Client[T], cached
 
 // finalizersPatch returns the merge patch that replaces the finalizers of an object.
 //
-// An update would send the whole object, without the fields that this program's types
-// lack: it would delete those of a newer CustomResourceDefinition that a user has set. A
-// merge patch replaces the list of finalizers as a whole, so it is valid only for the
-// version from which the list was computed: otherwise it could remove a finalizer that
-// somebody has just added. Custom resources have no strategic merge patch.
+// An update would send the whole object without the fields that this program's types lack, and so
+// delete fields of a newer CustomResourceDefinition. A merge patch replaces the whole list of
+// finalizers, so it names the version from which the list was computed; otherwise it could remove
+// a finalizer that someone has just added. Custom resources have no strategic merge patch.
 func finalizersPatch(live metav1.Object, finalizers []string) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "finalizers": finalizers,

@@ -18,7 +18,7 @@ import (
 // fakeClient is a client of one Foo.
 type fakeClient struct {
 	t          *testing.T
-	live, next *foo // next is what somebody else makes of it after the read
+	live, next *foo // next replaces it after the read
 	patch      string
 }
 
@@ -52,8 +52,8 @@ func withFinalizers(names ...string) footest.FooOption {
 	return func(f *foo) { f.Finalizers = names }
 }
 
-// TestSetFinalizer also shows that a patch has nothing but the finalizers: an update would
-// delete the fields that only a newer CustomResourceDefinition has.
+// TestSetFinalizer also checks that a patch contains only the finalizers: an update would delete
+// the fields that only a newer CustomResourceDefinition has.
 func TestSetFinalizer(t *testing.T) {
 	wrote := func(finalizers string) string {
 		return `{"metadata":{"finalizers":` + finalizers + `,"resourceVersion":"20","uid":"uid-a"}}`
@@ -66,16 +66,16 @@ func TestSetFinalizer(t *testing.T) {
 		want               []string
 		reason             metav1.StatusReason
 	}{
-		"added after those of others":    {footest.Foo("a"), footest.Foo("a", withFinalizers("others")), nil, true, wrote(`["others","ours"]`), []string{"others", "ours"}, ""},
-		"added, the first":               {footest.Foo("a"), footest.Foo("a"), nil, true, wrote(`["ours"]`), []string{"ours"}, ""},
-		"added already":                  {footest.Foo("a"), footest.Foo("a", withFinalizers("ours")), nil, true, "", []string{"ours"}, ""},
-		"removed, others' stay":          {footest.Foo("a"), footest.Foo("a", withFinalizers("x", "ours", "y")), nil, false, wrote(`["x","y"]`), []string{"x", "y"}, ""},
-		"removed already":                {footest.Foo("a"), footest.Foo("a", withFinalizers("x")), nil, false, "", []string{"x"}, ""},
-		"another object of the name":     {footest.Foo("a"), footest.Foo("a", footest.WithFooUID("next")), nil, true, "", nil, metav1.StatusReasonConflict},
-		"being deleted since":            {footest.Foo("a"), footest.Foo("a", footest.BeingDeleted), nil, true, "", []string{"foregroundDeletion"}, metav1.StatusReasonConflict},
-		"being deleted, and cached so":   {footest.Foo("a", footest.BeingDeleted), footest.Foo("a", footest.BeingDeleted, withFinalizers("ours")), nil, false, wrote(`[]`), []string{}, ""},
-		"somebody adds theirs meanwhile": {footest.Foo("a"), footest.Foo("a"), theirs, true, wrote(`["ours"]`), []string{"theirs"}, metav1.StatusReasonConflict},
-		"gone":                           {footest.Foo("a"), nil, nil, true, "", nil, metav1.StatusReasonNotFound},
+		"added after those of others":   {footest.Foo("a"), footest.Foo("a", withFinalizers("others")), nil, true, wrote(`["others","ours"]`), []string{"others", "ours"}, ""},
+		"added, the first":              {footest.Foo("a"), footest.Foo("a"), nil, true, wrote(`["ours"]`), []string{"ours"}, ""},
+		"added already":                 {footest.Foo("a"), footest.Foo("a", withFinalizers("ours")), nil, true, "", []string{"ours"}, ""},
+		"removed, others' stay":         {footest.Foo("a"), footest.Foo("a", withFinalizers("x", "ours", "y")), nil, false, wrote(`["x","y"]`), []string{"x", "y"}, ""},
+		"removed already":               {footest.Foo("a"), footest.Foo("a", withFinalizers("x")), nil, false, "", []string{"x"}, ""},
+		"another object of the name":    {footest.Foo("a"), footest.Foo("a", footest.WithFooUID("next")), nil, true, "", nil, metav1.StatusReasonConflict},
+		"being deleted since":           {footest.Foo("a"), footest.Foo("a", footest.BeingDeleted), nil, true, "", []string{"foregroundDeletion"}, metav1.StatusReasonConflict},
+		"being deleted, and cached so":  {footest.Foo("a", footest.BeingDeleted), footest.Foo("a", footest.BeingDeleted, withFinalizers("ours")), nil, false, wrote(`[]`), []string{}, ""},
+		"someone adds theirs meanwhile": {footest.Foo("a"), footest.Foo("a"), theirs, true, wrote(`["ours"]`), []string{"theirs"}, metav1.StatusReasonConflict},
+		"gone":                          {footest.Foo("a"), nil, nil, true, "", nil, metav1.StatusReasonNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if row.live != nil {

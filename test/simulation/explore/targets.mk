@@ -2,20 +2,20 @@
 
 .PHONY: explore-small
 test-all: explore-small
-explore-small: ## Explore every interleaving of small worlds, and one defect, which must be found
+explore-small: ## Explore every interleaving of small worlds, and of one mutant, which must be found
 	$(check) explore-small sh -c 'go test -vet=off $$GO_TEST_FLAGS -count=1 -timeout=20m -run="^TestExplore$$" . -args -explore=small && \
 		go test -vet=off $$GO_TEST_FLAGS -count=1 ./test/simulation/explore -args -mutants=consent'
 
 .PHONY: explore-conformance
 test-all: explore-conformance
-explore-conformance: bin/devcluster ## Replay random paths of the exploration on a real API server, and compare (PATHS=60)
+explore-conformance: bin/devcluster ## Replay random paths of the exploration on a real API server, and compare the results (PATHS=60)
 	$(check) explore-conformance env $(with-devcluster) go test -vet=off $$GO_TEST_FLAGS -count=1 -timeout=0 -v \
 		-run='^TestExploreConformance$$' . -args -explore.paths=$(or $(PATHS),60)
 
 .PHONY: explore
-explore: ## Explore every interleaving of large worlds, for an hour or two; EXPLORE=name for one world
+explore: ## Explore every interleaving of large worlds, one or two hours (EXPLORE=name: one world)
 	GOGC=200 go test -vet=off -count=1 -timeout=0 -v -run='^TestExplore$$' . -args -explore=$(or $(EXPLORE),large)
 
 .PHONY: explore-mutants
-explore-mutants: ## Explore copies of the controller with a mistake each: half an hour
+explore-mutants: ## Explore copies of the controller with one mistake each, half an hour
 	go test -vet=off -count=1 -timeout=0 -v -run='^TestMutants$$' ./test/simulation/explore -args -mutants=.

@@ -49,7 +49,7 @@ done`)
 	})
 	t.Run("Docker's context has what git has", func(t *testing.T) {
 		// Git evaluates the patterns, with a slash before each, because they are relative to
-		// the top folder, unlike those of a .gitignore.
+		// the top directory, unlike those of a .gitignore.
 		first.Bash(`sed -E '/^(#|!|$|\*\*\/)/! s|^/?|/|' .dockerignore >.git/patterns`)
 		if kept := first.Bash("git ls-files --cached --ignored --exclude-from=.git/patterns"); kept != "" {
 			t.Errorf(".dockerignore excludes these files, so that the program's version would end with +dirty:\n%s", kept)
@@ -81,7 +81,7 @@ func TestVerifyImage(t *testing.T) {
 	// The clone is at another commit now; the image's commit is verified.
 	c.Bash("git tag v1.9.9 && git commit --quiet --allow-empty --message=second && touch new && git rm --quiet main.go")
 	printed := c.Bash(`make verify-image IMAGE="$1:v1@$2"`, repository, digest)
-	if !strings.Contains(printed, "names commit "+commit) || !strings.Contains(printed, "Verified: the commit makes "+digest) {
+	if !strings.Contains(printed, "names commit "+commit) || !strings.Contains(printed, "Verified: the commit builds the same image, "+digest) {
 		t.Errorf("make verify-image prints\n%s", printed)
 	}
 }
@@ -107,7 +107,7 @@ func TestBuild(t *testing.T) {
 			if strings.HasPrefix(row.prepare, "chown") && os.Geteuid() != 0 {
 				t.Skip("only root can give a clone away")
 			}
-			c := clone(&scripts.Folder{T: t, Path: first.Path}, "source")
+			c := clone(&scripts.Dir{T: t, Path: first.Path}, "source")
 			c.Bash(row.prepare)
 			version := c.Bash("hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
 			for _, part := range row.want {
@@ -119,15 +119,15 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// newClone copies this tree, with uncommitted changes, to a new folder, and commits
+// newClone copies this tree, with uncommitted changes, to a new directory, and commits
 // everything in a new repository.
-func newClone(t *testing.T) *scripts.Folder {
+func newClone(t *testing.T) *scripts.Dir {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &scripts.Folder{T: t, Path: t.TempDir()}
+	c := &scripts.Dir{T: t, Path: t.TempDir()}
 	c.Bash(`for path in "$1"/* "$1"/.[!.]*; do
   case "${path##*/}" in .git | bin | _output) ;; *) cp -R "${path}" . ;; esac
 done
@@ -136,9 +136,9 @@ git init --quiet; git add --all; git commit --quiet --message=first`, root)
 }
 
 // clone makes another clone of the commit, at the path name.
-func clone(c *scripts.Folder, name string) *scripts.Folder {
+func clone(c *scripts.Dir, name string) *scripts.Dir {
 	c.Helper()
-	other := &scripts.Folder{T: c.T, Path: filepath.Join(c.TempDir(), name)}
+	other := &scripts.Dir{T: c.T, Path: filepath.Join(c.TempDir(), name)}
 	c.Bash(`git clone --quiet . "$1"`, other.Path)
 	return other
 }

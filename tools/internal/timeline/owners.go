@@ -18,16 +18,15 @@ import (
 	"example.com/sample-controller/test/audit"
 )
 
-// key identifies an object. Without a name it stands for objects whose name is not in the
-// log.
+// key identifies an object. Without a name, it stands for objects whose names are not in the log.
 type key struct {
 	schema.GroupResource
 
 	namespace, name string
 }
 
-// makers are the resources whose objects own those of a built-in resource. Objects of the kind
-// that a timeline is about may own those of all other resources.
+// makers maps a built-in resource to the resources whose objects own its objects. Objects of the
+// timeline's kind may own objects of all other resources.
 var makers = map[schema.GroupResource][]schema.GroupResource{
 	{Resource: "pods"}: {
 		{Group: "apps", Resource: "replicasets"},
@@ -39,9 +38,9 @@ var makers = map[schema.GroupResource][]schema.GroupResource{
 	{Group: "batch", Resource: "jobs"}:       {{Group: "batch", Resource: "cronjobs"}},
 }
 
-// owners has the owner of each object that has a name.
+// owners holds the owner of each object that has a name.
 type owners struct {
-	// kind is what the timeline is about.
+	// kind is the timeline's kind.
 	kind *plan.OwnerKind
 	of   map[key]key
 }
@@ -57,7 +56,7 @@ func ownersOf(kind *plan.OwnerKind, entries []*Entry) owners {
 		e.object = keyOf(e.Write)
 		known.Insert(e.object)
 		if e.acts && e.Creates() {
-			byHand.Insert(e.object) // The names that people choose say nothing about owners.
+			byHand.Insert(e.object) // names that people choose say nothing about owners
 		}
 		if e.owner.GroupResource == guess {
 			e.owner.GroupResource = kind.Resource.GroupResource() // its plural may be irregular
@@ -82,7 +81,7 @@ func (o owners) owner(e *Entry) key {
 	return o.of[e.object]
 }
 
-// root returns the object of the kind to which an entry's object belongs, or else its last owner.
+// root returns the object of the timeline's kind to which an entry's object belongs, or else its last owner.
 func (o owners) root(e *Entry) key {
 	object, owner := e.object, o.owner(e)
 	for range 10 { // a log may have a cycle
@@ -102,8 +101,8 @@ func keyOf(w audit.Write) key {
 	return key{schema.GroupResource{Group: w.Group, Resource: w.Resource}, w.Namespace, w.Name}
 }
 
-// nameThePods names the Pods that the API server named, in a log without bodies: the
-// scheduler binds them in the order of their creation.
+// nameThePods finds the names of Pods in a log without bodies, where the API server generated
+// them: the scheduler binds Pods in the order of their creation.
 func nameThePods(entries []*Entry) {
 	waiting := map[string][]*Entry{}
 	for _, e := range entries {
@@ -118,7 +117,7 @@ func nameThePods(entries []*Entry) {
 	}
 }
 
-// ownerIn returns the owner of an object by the owner references in the log.
+// ownerIn returns the owner of an object from the owner references in the log.
 func ownerIn(w audit.Write) key {
 	for _, body := range []*audit.Object{w.Response, w.Request} {
 		if body == nil {
@@ -136,8 +135,8 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	return plural.GroupResource()
 }
 
-// byName returns the known object that can own a child and has the longest name that
-// the child's name begins with.
+// byName returns the known object that can own a child, and whose name is the longest prefix of
+// the child's name.
 func (o owners) byName(child key, known sets.Set[key]) key {
 	if o.isRoot(child) {
 		return key{}
@@ -153,8 +152,8 @@ func (o owners) byName(child key, known sets.Set[key]) key {
 	return key{}
 }
 
-// patience is the longest time between a cause and its effect. The garbage collector takes as
-// long as it takes.
+// patience is the longest time between a cause and its effect, except for the garbage collector,
+// which has no limit.
 const patience = time.Minute
 
 // findCauses sets the cause of each entry.
@@ -173,8 +172,8 @@ func (o owners) findCauses(entries []*Entry) {
 	}
 }
 
-// causeOf returns the last write of another actor to an entry's object, to its owner, or to
-// what it owns.
+// causeOf returns another actor's last write to an entry's object, to its owner, or to an object
+// that it owns.
 func (o owners) causeOf(e *Entry, earlier []*Entry) *Entry {
 	for _, before := range slices.Backward(earlier) {
 		if e.Received.Sub(before.Received) > patience {
@@ -187,7 +186,7 @@ func (o owners) causeOf(e *Entry, earlier []*Entry) *Entry {
 	return nil
 }
 
-// leadTo reports whether a write may be the reason for a later one.
+// leadTo reports whether a write may have caused a later one.
 func (o owners) leadTo(before, e *Entry) bool {
 	owner := o.owner(e)
 	switch {
@@ -200,13 +199,12 @@ func (o owners) leadTo(before, e *Entry) bool {
 	case before.object == owner:
 		return before.Subresource != "status"
 	}
-	// It may replace one that was deleted.
+	// The object may replace a deleted one.
 	sibling := o.of[before.object] == owner && before.object.GroupResource == e.object.GroupResource
 	return sibling && before.Deletes() && e.Creates()
 }
 
-// reactsToItsObjectOnly reports whether an actor only reacts to changes of the object
-// that it writes.
+// reactsToItsObjectOnly reports whether an actor reacts only to changes of the object that it writes.
 func reactsToItsObjectOnly(actor audit.Actor) bool {
 	switch actor.Name {
 	case "kube-scheduler", audit.Kubelet, audit.KwokKubelet:

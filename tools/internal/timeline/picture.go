@@ -36,8 +36,8 @@ func (e *Entry) After() string {
 	return fmt.Sprintf("%s %s by %s", e.Cause.Verb, e.Cause.Object, e.Cause.Actor)
 }
 
-// WriteSVG writes a self-contained picture, without scripts and fonts. It follows the
-// reader's preference for a dark or a light background.
+// WriteSVG writes a self-contained picture without scripts or fonts. It follows the reader's
+// preference for a dark or light background.
 func (t *Timeline) WriteSVG(w io.Writer) error { return t.execute(w, "picture") }
 
 // WriteHTML writes a self-contained page with the picture and the table.
@@ -54,8 +54,8 @@ func (t *Timeline) execute(w io.Writer, name string) error {
 	return parsed.ExecuteTemplate(w, name, t.picture())
 }
 
-// cut shortens text to its column. Names often differ at their end only. No character is
-// wider than it has bytes.
+// cut shortens text to its column, but keeps the end, because names often differ only there. No
+// character is wider than its number of bytes.
 func cut(columns int, text string) string {
 	if len(text) <= columns {
 		return text
@@ -65,8 +65,8 @@ func cut(columns int, text string) string {
 	return strings.ToValidUTF8(head, "") + "…" + strings.ToValidUTF8(tail, "")
 }
 
-// The picture is a grid: each write has a row, and each actor a lane. These are the sizes
-// that timeline.tmpl does not need.
+// The picture is a grid: each write has a row, and each actor has a lane. timeline.tmpl does not
+// need these sizes.
 const (
 	panelsTop  = 44 // below the title
 	panelSpace = 14
@@ -77,7 +77,7 @@ const (
 	lanesLeft  = 84
 	lanesWidth = 208 // of all lanes together
 	widestLane = 26
-	colours    = 8
+	colors     = 8
 
 	noteColumns = 26
 	whatColumns = 57 // with the note
@@ -86,21 +86,21 @@ const (
 const (
 	// maxPanels is the greatest number of panels in a picture.
 	maxPanels = 12
-	// maxRows is the number of writes of a panel above which similar ones share a row.
+	// maxRows is the number of writes in a panel above which similar writes share a row.
 	maxRows = 40
 )
 
-// picture is what timeline.tmpl draws.
+// picture is the data of timeline.tmpl.
 type picture struct {
 	*Timeline
 
-	// End is where the panels end and the notes begin.
+	// End is the position where the panels end and the notes begin.
 	Height, End int
-	Colours     int
+	Colors      int
 	Drawn       []*drawnPanel
 }
 
-// drawnPanel is a panel from Y on. The places in it are relative to Y.
+// drawnPanel is a panel that begins at Y. Positions in it are relative to Y.
 type drawnPanel struct {
 	Panel
 
@@ -116,12 +116,12 @@ type row struct {
 	Place Place
 	// More is the number of other writes in the row.
 	More int
-	// Arrow is the path to it from the row of its cause, or "".
+	// Arrow is the path from the row of its cause, or "".
 	Arrow string
 	From  Place
 }
 
-// Note says more about a row.
+// Note returns details about a row.
 func (r *row) Note() string {
 	note := r.Result
 	switch {
@@ -133,15 +133,15 @@ func (r *row) Note() string {
 	return cut(noteColumns, note)
 }
 
-// What has the object of a row, in the columns that the note leaves.
+// What returns the object of a row, in the columns that the note leaves.
 func (r *row) What() string { return cut(whatColumns-len(r.Note()), r.Object) }
 
-// Place is that of the mark of a row.
-type Place struct{ X, Y, Colour int }
+// Place is the position and the color of a row's mark.
+type Place struct{ X, Y, Color int }
 
 func (t *Timeline) picture() *picture {
 	panels := t.Panels[max(0, len(t.Panels)-maxPanels):]
-	p := &picture{Timeline: t, Height: panelsTop, Colours: colours}
+	p := &picture{Timeline: t, Height: panelsTop, Colors: colors}
 	lanes := lanesOf(panels)
 	for _, panel := range panels {
 		drawn := draw(panel, lanes)
@@ -176,7 +176,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// lanesOf returns the lane of each actor, in the order in which they appear.
+// lanesOf returns the lane of each actor, in order of appearance.
 func lanesOf(panels []Panel) map[audit.Actor]int {
 	lanes := map[audit.Actor]int{}
 	for _, panel := range panels {
@@ -205,7 +205,7 @@ func draw(panel Panel, lanes map[audit.Actor]int) *drawnPanel {
 			continue
 		}
 		lane := lanes[e.actor]
-		r := &row{Entry: e, Place: Place{drawn.Lanes[lane], drawn.Height + rowHeight/2, lane % colours}}
+		r := &row{Entry: e, Place: Place{drawn.Lanes[lane], drawn.Height + rowHeight/2, lane % colors}}
 		if cause := rows[e.Cause]; cause != nil {
 			r.From, r.Arrow = cause.Place, arrow(cause.Place, r.Place, width/2)
 		}
@@ -217,8 +217,8 @@ func draw(panel Panel, lanes map[audit.Actor]int) *drawnPanel {
 	return drawn
 }
 
-// arrow returns the path from one mark to another, which is below: first by half a lane
-// away from the cause's, so that it does not cross the marks in that lane.
+// arrow returns the path from one mark to another mark below it. The path first leaves the cause's
+// lane by half a lane, so that it does not cross the marks in that lane.
 func arrow(from, to Place, half int) string {
 	side, end := 1, -1 // right of the cause, and left of the effect
 	switch {

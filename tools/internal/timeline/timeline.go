@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package timeline shows what an audit log has about Foos: who wrote what and when, and from
-// which write it followed, as text and as a picture.
+// Package timeline shows the history of Foos in an audit log, as text and as a picture: who
+// wrote what, when, and because of which other write.
 //
-// A Log collects writes. Log.Of finds the owner of each object (owners.go), chooses the
-// writes to Foos and to what they own, finds the cause of each (owners.go), and puts each act
-// of a person with all that followed from it into a panel. picture.go and timeline.tmpl show
-// the panels.
+// A Log collects writes. Log.Of finds the owner of each object (owners.go), selects the writes
+// to Foos and to the objects that they own, finds the cause of each write (owners.go), and puts
+// each act of a person and all its effects into a panel. picture.go and timeline.tmpl draw the
+// panels.
 package timeline
 
 import (
@@ -26,17 +26,17 @@ import (
 
 // Log collects the writes of an audit log, in any order.
 type Log struct {
-	// You is the user whom the timeline calls "you"; "" means nobody.
+	// You is the user whom the timeline calls "you", or "".
 	You string
 
 	entries []Entry
-	// background counts the writes that are not kept.
+	// background is the number of writes that are not kept.
 	background int
-	// controllers are the actors that have made writes that only controllers make.
+	// controllers holds the actors of writes that only controllers make.
 	controllers sets.Set[audit.Actor]
 }
 
-// Add adds a write. It does not keep the bodies, which may be large.
+// Add adds a write, without its bodies, which may be large.
 func (l *Log) Add(w audit.Write) {
 	if l.controllers == nil {
 		l.controllers = sets.New[audit.Actor]()
@@ -53,16 +53,16 @@ func (l *Log) Add(w audit.Write) {
 	l.entries = append(l.entries, e)
 }
 
-// Timeline holds writes to Foos and to what they own.
+// Timeline holds writes to Foos and to the objects that they own.
 type Timeline struct {
 	Title  string
 	Panels []Panel
-	// Others is the number of writes of the log that are not in the timeline.
+	// Others is the number of writes in the log that are not in the timeline.
 	Others int
 }
 
-// Panel is an act of a person with all that followed from it, in the order in which the API
-// server received the requests.
+// Panel is an act of a person and all its effects, in the order in which the API server received
+// the requests.
 type Panel struct {
 	Title   string
 	Entries []*Entry
@@ -72,30 +72,30 @@ type Panel struct {
 type Entry struct {
 	audit.Write
 
-	// Number is that of the write in the log, from 0 on, and Panel that of its panel, from 1
-	// on. Since is the time from the first request of the panel.
+	// Number counts the writes in the log from 0, and Panel the panels from 1. Since is the time
+	// since the panel's first request.
 	Number, Panel int
 	Since         time.Duration
 
-	// Actor is who made the request. Object has the resource and the name, as in
-	// "foos/status web". Result is what it wrote in a few words, or why it was refused.
+	// Actor made the request. Object is the resource and the name, as in "foos/status web".
+	// Result describes in a few words what was written, or why the request was rejected.
 	Actor, Object, Result string
 
-	// Cause is the write from which this one followed, or nil.
+	// Cause is the write that caused this one, or nil.
 	Cause *Entry
 
 	actor audit.Actor
 	// acts is true if the actor is a person, whose writes have no cause in the log.
 	acts bool
-	// object is what it writes to, and owner the owner of that, if the log names it.
+	// object is the written object, and owner its owner if the log names it.
 	object, owner key
 }
 
 // errNothing is the error for a log without writes to show.
-var errNothing = errors.New("no write to such an object")
+var errNothing = errors.New("there are no writes to such an object")
 
-// Of returns the timeline of an object of a kind, such as a Foo. An empty namespace means all,
-// and so does an empty name.
+// Of returns the timeline of an object of a kind, such as a Foo. An empty namespace or name means
+// all.
 func (l *Log) Of(kind *plan.OwnerKind, namespace, name string) (*Timeline, error) {
 	all := l.ordered()
 	owners := ownersOf(kind, all)
@@ -111,7 +111,7 @@ func (l *Log) Of(kind *plan.OwnerKind, namespace, name string) (*Timeline, error
 	}
 	t := &Timeline{Others: l.background + len(all) - len(chosen)}
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("%w, but %d others", errNothing, t.Others)
+		return nil, fmt.Errorf("%w, but %d other writes", errNothing, t.Others)
 	}
 	owners.findCauses(chosen)
 	t.divide(chosen)
@@ -135,10 +135,9 @@ func (l *Log) ordered() []*Entry {
 }
 
 const (
-	// inARow is the longest time between two writes of a person that count as one act.
+	// inARow is the longest time between a person's writes that count as one act.
 	inARow = 300 * time.Millisecond
-	// quiet is the time without writes after which a write without a cause begins a
-	// panel.
+	// quiet is the time without writes after which a write without a cause starts a panel.
 	quiet = 5 * time.Second
 )
 
@@ -150,7 +149,7 @@ func (t *Timeline) divide(entries []*Entry) {
 		case e.Cause != nil:
 			e.Panel = e.Cause.Panel
 		case e.acts && act != nil && act.actor == e.actor && act.Verb == e.Verb && e.Received.Sub(act.Received) <= inARow:
-			e.Panel = act.Panel // as with kubectl apply -f of several
+			e.Panel = act.Panel // for example kubectl apply -f with several objects
 		case e.acts || last == nil || e.Received.Sub(last.Received) > quiet:
 			t.Panels = append(t.Panels, Panel{})
 			e.Panel = len(t.Panels)
@@ -225,7 +224,7 @@ func titleOf(entries []*Entry) string {
 	return title
 }
 
-// noteOf describes in a few words the status that a write has set, or the desired state.
+// noteOf describes in a few words the status or the desired state that a write has set.
 func noteOf(w audit.Write) string {
 	body := w.Response
 	if body == nil || body.Kind == "Status" {
@@ -248,8 +247,8 @@ func noteOf(w audit.Write) string {
 	return ""
 }
 
-// statusOf describes a status: the available replicas or the phase, and that the object is
-// ready or why it is not.
+// statusOf describes a status: the available replicas or the phase, and whether and why the object
+// is ready or not.
 func statusOf(status audit.Status, replicas any) string {
 	var notes []string
 	available, ready := 0, audit.Condition{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scripts runs scripts in folders of tests.
+// Package scripts runs scripts in the directories of tests.
 package scripts
 
 import (
@@ -15,18 +15,18 @@ import (
 // CommitTime is the time of the commits that scripts make.
 const CommitTime = "2026-05-04T03:02:01Z"
 
-// Folder is a folder of a test.
-type Folder struct {
+// Dir is a test's directory.
+type Dir struct {
 	*testing.T
 	Path string
 }
 
-// ofMake are the names of the variables of git, and of the make that runs the test.
+// ofMake matches the variables of git, and of the make that runs the test.
 var ofMake = regexp.MustCompile(`^(GIT_.*|IMAGE.*|MAKE.*|MFLAGS)$`)
 
 // Try runs a script that may fail, without the variables of the make that runs the test, and
 // without the user's settings of git and Docker.
-func (f *Folder) Try(script string, arguments ...string) (stdout, stderr string, err error) {
+func (f *Dir) Try(script string, arguments ...string) (stdout, stderr string, err error) {
 	f.Helper()
 	cmd := exec.CommandContext(f.Context(), "bash", append([]string{"-o", "errexit", "-c", script, "bash"}, arguments...)...)
 	cmd.Dir = f.Path
@@ -45,7 +45,7 @@ func (f *Folder) Try(script string, arguments ...string) (stdout, stderr string,
 }
 
 // Bash runs a script, and returns what it prints to standard output.
-func (f *Folder) Bash(script string, arguments ...string) string {
+func (f *Dir) Bash(script string, arguments ...string) string {
 	f.Helper()
 	stdout, stderr, err := f.Try(script, arguments...)
 	if err != nil {
