@@ -52,7 +52,7 @@ func launch(t *testing.T, dir, command string, args ...string) *supervisor {
 	return d
 }
 
-// up starts a cluster, for which kubectl is, and waits until it is ready.
+// up starts a cluster for kubectl, and waits until it is ready.
 func up(t *testing.T, dir string, args ...string) *supervisor {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "kubeconfig"))
@@ -95,8 +95,7 @@ func (d *supervisor) kubectl(args ...string) string {
 	return out
 }
 
-// run runs a command of devcluster that ends by itself, and returns what it prints and its
-// exit code.
+// run runs a devcluster command that ends by itself, and returns its output and exit code.
 func run(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
@@ -122,8 +121,8 @@ func processes(t *testing.T, dir string) string {
 	return strings.Join(found, "\n")
 }
 
-// commandLines lists all processes. It runs ps only without /proc, because not every
-// machine has ps.
+// commandLines lists all processes. It runs ps only if there is no /proc, because not every machine
+// has ps.
 func commandLines(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")

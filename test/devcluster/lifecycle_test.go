@@ -96,8 +96,7 @@ func TestRestartWithKeptData(t *testing.T) {
 	if user != "system:serviceaccount:default:default" {
 		t.Errorf("the user of the token is %q", user)
 	}
-	// The controllers work at once: they do not wait for the leases of processes that
-	// have ended.
+	// The controllers start at once, without waiting for the leases of processes that have ended.
 	second.kubectl("--kubeconfig", kubeconfig, "scale", "deployment/web", "--replicas=3")
 	second.kubectl("--kubeconfig", kubeconfig, "rollout", "status", "deployment/web", "--timeout=25s")
 	if code := second.stop(); code != 0 {
@@ -107,8 +106,8 @@ func TestRestartWithKeptData(t *testing.T) {
 	checkGone(t, kubeconfig)
 }
 
-// TestClustersAtOnce starts three clusters at the same time: each must get ports of its
-// own, and give its command's exit code.
+// TestClustersAtOnce starts three clusters at the same time. Each must get its own ports, and return
+// its command's exit code.
 func TestClustersAtOnce(t *testing.T) {
 	const n = 3
 	var clusters [n]*supervisor
@@ -137,7 +136,7 @@ func TestSecondSignal(t *testing.T) {
 	began := time.Now()
 	footest.Must(t, d.Signal(syscall.SIGTERM))
 	if code := d.exitCode(); code != 128+9 {
-		t.Errorf("exit code %d, want that of a killed command", code)
+		t.Errorf("exit code %d, want the exit code of a killed command", code)
 	}
 	if took := time.Since(began); took > 8*time.Second { // after the first signal alone it would take 10 s
 		t.Errorf("the stop took %s", took)
@@ -228,7 +227,7 @@ func (d *supervisor) testPermissions(t *testing.T) {
 		{"kwok", "patch", "pods", "status", "yes"},
 		{"kwok", "get", "secrets", "", "no"},
 		{"nobody", "get", "pods", "", "no"},
-		{"devcluster-admin", "get", "pods", "", "no"}, // the permissions are those of its group, not of its name
+		{"devcluster-admin", "get", "pods", "", "no"}, // the permissions belong to its group, not to its name
 	} {
 		out, _ := run(t, "kubectl", "auth", "can-i", test.verb, test.resource, "--subresource="+test.subresource,
 			"--as="+test.user, "--all-namespaces")
@@ -291,8 +290,8 @@ func (d *supervisor) testKubectl(t *testing.T) {
 	}
 }
 
-// testRefusals tries to start another cluster at the same port. The tests of the package
-// cluster try the same directory.
+// testRefusals tries to start another cluster on the same port. The tests of the package cluster
+// try the same directory.
 func (d *supervisor) testRefusals(t *testing.T) {
 	server := d.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
 	_, port, _ := strings.Cut(server, "127.0.0.1:")

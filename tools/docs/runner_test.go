@@ -268,7 +268,7 @@ func TestDocumentsInACopyOfATree(t *testing.T) {
 	for name, document := range map[string]string{
 		"uncommitted changes are committed": "'''console\n$ cat README.md docs/added.md ignored\nnew\nadded\nold\n$ test ! -e gone.md\n" +
 			"$ git status --short | wc -l\n0\n$ echo changed >README.md\n'''\n",
-		"kubectl is that of the built program": "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n'''\n",
+		"kubectl is the built program's": "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n'''\n",
 		"the caller's variables": "'''console\n$ echo \"<$KUBECONFIG$GO_TEST_FLAGS>\" $GOFLAGS $HOME $TMPDIR\n<> -trimpath ~ " + box.in("tmp") + "\n" +
 			"$ go env GOMODCACHE >/dev/null\n'''\n",
 	} {

@@ -132,8 +132,8 @@ func syncHTTPRoute(factory httprouteinformers.SharedInformerFactory, httpRoute *
 	}
 }
 
-// TestOtherSpellings has those of unexported identifiers and of the API's package whose regular
-// spelling is taken, also in comments that name them.
+// TestOtherSpellings covers unexported identifiers and the API's package whose regular spelling is
+// taken, including comments that name them.
 func TestOtherSpellings(t *testing.T) {
 	source := `package main
 
@@ -153,7 +153,7 @@ func deletePolicyResources(policyResource policytest.PolicyList, policyResourceT
 	}
 }
 
-// TestTraces has old names that no rule replaces, and words that only look like one.
+// TestTraces covers old names that no rule replaces, and words that only look like one.
 func TestTraces(t *testing.T) {
 	for line, want := range map[string]bool{
 		"fOO": true, "sample.controller": true, "Sample-Controller": true, "samplev2": true, "github.com/kubernetes/sample-controller": true,
@@ -169,7 +169,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// TestSpellingsOfAKind has kinds with their plurals and the names of variables.
+// TestSpellingsOfAKind covers kinds with their plurals and variable names.
 func TestSpellingsOfAKind(t *testing.T) {
 	for line := range strings.FieldsSeq(`Foo-Foos-foo Policy-Policies-policy Key-Keys-key Box-Boxes-box Bus-Buses-bus
 		Branch-Branches-branch Dish-Dishes-dish Path-Paths-path Leaf-Leaves-leaf Knife-Knives-knife Cache-Caches-cache

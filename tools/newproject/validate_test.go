@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 		"a protected group":            {func(r *request) { r.Group = "widgets.k8s.io" }, "are protected"},
 		"a group with a digit first":   {func(r *request) { r.Group = "3scale.dev" }, "must begin with a letter"},
 		"a group that is a keyword":    {func(r *request) { r.Group = "type.acme.dev" }, "must not be a word of the language"},
-		"a group nobody can import":    {func(r *request) { r.Group = "internal.acme.dev" }, "nor main, init, internal"},
+		"a group that is internal":     {func(r *request) { r.Group = "internal.acme.dev" }, "nor main, init, internal"},
 		"a long group":                 {func(r *request) { r.Group = strings.Repeat("a.", 123) + "dev" }, "at most 253"},
 		"a version without a v":        {func(r *request) { r.Version = "1" }, "-version=1: must be v1"},
 		"no version":                   {func(r *request) { r.Version = "" }, "must be v1"},
@@ -111,7 +111,7 @@ func TestCheckDir(t *testing.T) {
 	}
 }
 
-// TestModulePaths has paths that go get accepts, and others that it refuses.
+// TestModulePaths covers paths that go get accepts, and paths that it rejects.
 func TestModulePaths(t *testing.T) {
 	for path, want := range map[string]bool{
 		"acme.dev": true, "github.com/acme/widgets/v10": true, "a-b.example/x": true, "example.org/net/Edge.Routes": true, "example.org/_x/~y/-z": true,

@@ -47,12 +47,11 @@ const (
 
 	// componentLease is the lease duration of kube-controller-manager and kube-scheduler.
 	// A component that can't renew its Lease in five sixths of that exits, and the
-	// cluster stops. The default is 10 s, which a busy machine may exceed. Nobody else
+	// cluster stops. The default is 10 s, which a busy machine may exceed. Nothing else
 	// competes for the Leases.
 	componentLease = 2 * time.Minute
 
-	// nodeLabel marks the nodes that KWOK manages. Without it a node gets no more
-	// heartbeats.
+	// nodeLabel marks the nodes that KWOK manages. Without it, a node gets no heartbeats.
 	nodeLabelKey   = "kwok.x-k8s.io/node"
 	nodeLabelValue = "fake"
 )
@@ -162,7 +161,7 @@ func kwokArgs(l layout) []string {
 		"--config=" + l.kwokStages(),
 		// By label, not by annotation. A watch by label reports a node that loses the
 		// label as deleted, and KWOK then stops its heartbeats. KWOK filters annotations
-		// itself, and goes on renewing the lease for ever.
+		// itself, and would renew the lease forever.
 		"--manage-nodes-with-label-selector=" + nodeLabelKey + "=" + nodeLabelValue,
 		fmt.Sprintf("--node-lease-duration-seconds=%d", int(nodeLease.Seconds())),
 		"--cidr=" + podRange,
@@ -189,8 +188,8 @@ func commandLine(component string, args []string) string {
 //
 // Each is the descriptor of a socket that is bound but does not listen, so connections are
 // refused until the component listens. The component may bind the same port because both
-// sockets have SO_REUSEPORT and the same user. Nobody else can, and the kernel does not
-// assign the port to processes that ask for any free one. So two clusters that start at the
+// sockets have SO_REUSEPORT and the same user. No other user can, and the kernel does not
+// assign the port to processes that request any free port. So two clusters that start at the
 // same time never get the same port.
 type portHolds []int
 
@@ -222,8 +221,8 @@ func holdPort(wanted int) (port, fd int, err error) {
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return 0, fd, describeBindError(wanted, err)
 	}
-	// Sharing is enabled only after Bind, which would otherwise succeed for a port that
-	// another cluster holds.
+	// Enable sharing only after Bind, which would otherwise succeed for a port that another
+	// cluster holds.
 	if err := errors.Join(setOption(fd, unix.SO_REUSEADDR, 0), setOption(fd, unix.SO_REUSEPORT, 1)); err != nil {
 		return 0, fd, err
 	}
@@ -237,9 +236,9 @@ func holdPort(wanted int) (port, fd int, err error) {
 func describeBindError(port int, err error) error {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return fmt.Errorf("port %d is in use; choose another, or 0 for any free one", port)
+		return fmt.Errorf("port %d is in use; choose another, or 0 for any free port", port)
 	case errors.Is(err, unix.EACCES):
-		return fmt.Errorf("port %d needs privileges; choose one above 1023, or 0 for any free one", port)
+		return fmt.Errorf("port %d needs privileges; choose one above 1023, or 0 for any free port", port)
 	}
 	return fmt.Errorf("reserving port %d: %w", port, os.NewSyscallError("bind", err))
 }

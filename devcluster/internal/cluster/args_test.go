@@ -72,7 +72,7 @@ func TestKwokIgnoresTheUsersConfiguration(t *testing.T) {
 	}
 }
 
-func TestNobodyElseGetsAHeldPort(t *testing.T) {
+func TestAHeldPortIsNotAssigned(t *testing.T) {
 	free, holds, err := holdPorts(Ports{})
 	must(t, err)
 	checkHeld(t, free.API)

@@ -66,14 +66,14 @@ func Start(ctx, kill context.Context, options Options, progress io.Writer) (*Clu
 	if err := c.startAll(running); err != nil {
 		failure := err
 		if ctx.Err() != nil {
-			failure = nil // the start was cancelled
+			failure = nil // the start was canceled
 		}
 		return nil, nil, errors.Join(err, c.Stop(kill, failure))
 	}
 	return c, running, nil
 }
 
-// prepare does everything that needs no process.
+// prepare does everything that needs no processes.
 func (c *Cluster) prepare() (err error) {
 	if c.options.Kubeconfig != "" {
 		if err := checkKubeconfigTarget(c.options.Kubeconfig); err != nil {
@@ -97,7 +97,7 @@ func (c *Cluster) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1 // the few calls of the supervisor should not wait for each other
+	config.QPS = -1 // the supervisor's few calls should not wait for each other
 	c.client, err = kubernetes.NewForConfig(config)
 	return err
 }
@@ -186,9 +186,9 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	return c.await(ctx, Kwok, nodesReady(c.client, c.options.Nodes, c.options.runs(ControllerManager)))
 }
 
-// emulating adds the version to emulate to the arguments of a component. If not all three
-// have it, kube-scheduler and kube-controller-manager list kinds that the API server does not
-// serve, again and again, and kube-scheduler never becomes ready.
+// emulating adds the version to emulate to the arguments of a component. If one of the three lacks
+// it, kube-scheduler and kube-controller-manager keep listing kinds that the API server does not
+// serve, and kube-scheduler never becomes ready.
 func (c *Cluster) emulating(args []string) []string {
 	if c.options.EmulatedVersion != "" {
 		args = append(args, "--emulated-version="+c.options.EmulatedVersion)
@@ -313,7 +313,7 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.DataDir, "data-dir", "",
 		"`directory` for the cluster's data, created if missing (default a new temporary directory)")
 	fs.BoolVar(&o.Keep, "keep", false,
-		"keep the data when the cluster stops: a later start with the same -data-dir has the same objects")
+		"keep the data when the cluster stops; a later start with the same -data-dir has the same objects")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
 		"`file` to write the administrator's kubeconfig to (default kubeconfig in the data directory)")
 	for _, p := range o.Ports.named() {
@@ -391,9 +391,9 @@ type namedPort struct {
 // named pairs each port with its flag.
 func (p *Ports) named() []namedPort {
 	return []namedPort{
-		{"api-port", &p.API, "kube-apiserver on 127.0.0.1; 0 means any free one, for all ports"},
-		{"etcd-port", &p.Etcd, "etcd for its clients"},
-		{"etcd-peer-port", &p.EtcdPeer, "etcd for peers, although there are none"},
+		{"api-port", &p.API, "kube-apiserver on 127.0.0.1; for all ports, 0 means any free port"},
+		{"etcd-port", &p.Etcd, "etcd for clients"},
+		{"etcd-peer-port", &p.EtcdPeer, "etcd for peers, of which there are none"},
 		{"kube-controller-manager-port", &p.ControllerManager, "kube-controller-manager, for health and metrics"},
 		{"kube-scheduler-port", &p.Scheduler, "kube-scheduler, for health and metrics"},
 	}

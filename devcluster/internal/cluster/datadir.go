@@ -63,8 +63,8 @@ func openDataDir(path string) (*dataDir, error) {
 	return d, nil
 }
 
-// acquire locks the directory for the life of this process. The kernel releases the lock in
-// whatever way the process ends.
+// acquire locks the directory for the life of this process. The kernel releases the lock however
+// the process ends.
 func (d *dataDir) acquire() error {
 	f, err := os.OpenFile(d.lockFile(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *dataDir) remove(keepLogs bool) error {
 		errs = append(errs, os.RemoveAll(path))
 	}
 	if !keepLogs {
-		// A file of the user in the directory keeps the directory.
+		// A user's file in the directory keeps the directory.
 		if err := os.Remove(d.dir()); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 			errs = append(errs, err)
 		}
@@ -174,8 +174,8 @@ const (
 	serviceAccount = "sa" // signs and verifies the tokens of service accounts
 )
 
-// leafLifetime is long enough, because all certificates except those of the authorities are
-// created at each start.
+// leafLifetime is long enough, because all certificates except the authorities' are created at each
+// start.
 const leafLifetime = 365 * 24 * time.Hour
 
 // authority is a certificate with the key to sign others.
@@ -235,7 +235,7 @@ func loadOrCreateAuthority(l layout, name string) (*authority, error) {
 }
 
 // issue returns a new certificate, for a client and for a server on this machine, and its
-// key. The groups are those of a client.
+// key. The groups apply to a client.
 func (a *authority) issue(name string, groups ...string) (*x509.Certificate, crypto.Signer, error) {
 	return pkiutil.NewCertAndKey(a.cert, a.key, &pkiutil.CertConfig{
 		Config: cert.Config{

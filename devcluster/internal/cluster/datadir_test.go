@@ -153,7 +153,7 @@ func TestCountReady(t *testing.T) {
 		{"Ready, but still tainted", condition(corev1.ConditionTrue), notReady, "node", true, 0},
 		{"Ready, without a taint", condition(corev1.ConditionTrue), nil, "node", true, 1},
 		{"Ready in the last run", condition(corev1.ConditionTrue), nil, "deleted", true, 0},
-		{"Ready, and nobody removes the taint", condition(corev1.ConditionTrue), notReady, "node", false, 1},
+		{"Ready, and the taint stays", condition(corev1.ConditionTrue), notReady, "node", false, 1},
 		{"not Ready", condition(corev1.ConditionFalse), nil, "node", true, 0},
 		{"unreachable", condition(corev1.ConditionUnknown), nil, "node", false, 0},
 	} {

@@ -90,8 +90,7 @@ func podsAreAdmitted(client kubernetes.Interface) func(context.Context) error {
 }
 
 // nodesReady returns a check that succeeds when n nodes can run Pods. Without
-// kube-controller-manager nobody removes the taint of a new node, so only the condition
-// counts then.
+// kube-controller-manager, new nodes keep their taint, so only the condition counts.
 func nodesReady(client kubernetes.Interface, n int, taintsRemoved bool) func(context.Context) error {
 	return func(ctx context.Context) error {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodeLabelKey + "=" + nodeLabelValue})
@@ -216,10 +215,10 @@ func deleteLeases(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// auditPolicy logs each write once, when it is answered, with user, object and time. The
-// log has the bodies of requests and responses only for the given resources, such as
-// deployments.apps, and their subresources: with those of Foos, Deployments, ReplicaSets
-// and Pods, it is 2.3 times as large, and the API server needs about a tenth more CPU.
+// auditPolicy logs each write once, with its response, user, object and time. The log contains the
+// bodies of requests and responses only for the given resources, such as deployments.apps, and
+// their subresources. With the bodies of Foos, Deployments, ReplicaSets and Pods, it is 2.3 times
+// as large, and the API server needs about a tenth more CPU.
 func auditPolicy(bodies []string) string {
 	var policy strings.Builder
 	policy.WriteString("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n" +

@@ -21,7 +21,7 @@ import (
 	"example.com/sample-controller/devcluster/internal/supervise"
 )
 
-// Exit codes, besides that of the command of run.
+// Exit codes other than the exit code of run's command.
 const (
 	exitOK       = 0
 	exitFailure  = 1
@@ -35,7 +35,7 @@ const usage = `devcluster runs a real Kubernetes control plane on this machine, 
   devcluster run [flags] -- COMMAND ARGS    start a cluster, run COMMAND with KUBECONFIG set to it, stop the
                                             cluster, and exit with COMMAND's exit code
   devcluster kubectl ARGS                   run kubectl
-  devcluster version                        print the versions of the components, and those of Kubernetes to emulate
+  devcluster version                        print the components' versions, and the Kubernetes versions that they can emulate
   devcluster help                           print this text
 
   devcluster etcd | kube-apiserver | kube-controller-manager | kube-scheduler | kwok ARGS
@@ -112,13 +112,13 @@ func printUsage(w io.Writer) {
 }
 
 const (
-	// commandGrace is how long the command of run may take to exit after a signal.
+	// commandGrace is how long run's command may take to exit after a signal.
 	commandGrace = 10 * time.Second
 	// logLines is how many lines of a component's log are shown when it fails.
 	logLines = 20
 )
 
-// interrupted is the cause of a context that a signal has cancelled.
+// interrupted is the cause of a context that a signal has canceled.
 type interrupted struct{ signal syscall.Signal }
 
 func (i interrupted) Error() string { return "stopped by " + i.signal.String() }
@@ -128,8 +128,7 @@ func onSignals() (stop, kill context.Context) {
 	stop, cancelStop := context.WithCancelCause(context.Background())
 	kill, cancelKill := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	// Including SIGPIPE, so that the data is removed even if output goes to a pipe whose
-	// reader has exited.
+	// SIGPIPE is included so that the data is removed even if the reader of the output has exited.
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go func() {
 		first := <-signals
@@ -201,7 +200,7 @@ func fail(err error) int {
 		return 128 + int(stopped.signal)
 	}
 	log := ""
-	// The innermost, because the exit of a component may be why another did not become ready.
+	// Use the innermost, because the exit of one component may be why another did not become ready.
 	for failure := (*supervise.Failure)(nil); errors.As(err, &failure); err = failure.Err {
 		log = failure.Log
 	}
@@ -215,10 +214,10 @@ func fail(err error) int {
 func showLog(path string) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "its log can't be read: %v\n", err)
+		fmt.Fprintf(os.Stderr, "cannot read its log: %v\n", err)
 		return
 	}
-	fmt.Fprintf(os.Stderr, "the end of its log, %s:\n", path)
+	fmt.Fprintf(os.Stderr, "The end of its log, %s:\n", path)
 	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
 	for _, line := range lines[max(0, len(lines)-logLines):] {
 		fmt.Fprintln(os.Stderr, "  "+line)

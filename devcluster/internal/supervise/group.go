@@ -4,9 +4,8 @@
 // all.
 //
 // No process outlives the supervisor: each holds the read end of a pipe and exits when
-// the write end is closed (see OnSupervisorExit). Each has a process group of its own, so
-// that Ctrl-C in the terminal reaches only the supervisor, which then stops them in
-// order.
+// the write end is closed (see OnSupervisorExit). Each has its own process group, so that
+// Ctrl-C in the terminal reaches only the supervisor, which then stops them in order.
 package supervise
 
 import (
@@ -29,9 +28,8 @@ import (
 
 // Group is a set of processes that run and stop together.
 type Group struct {
-	// A pipe that nobody writes to. Each child holds the read end. Only the supervisor holds
-	// the write end, which the operating system closes in whatever way the supervisor dies,
-	// including SIGKILL.
+	// A pipe without writes. Each child holds the read end. Only the supervisor holds the write
+	// end, which the operating system closes however the supervisor dies, including by SIGKILL.
 	read, write *os.File
 	failed      context.CancelCauseFunc
 
@@ -55,7 +53,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// NewGroup returns an empty group. The returned context is cancelled when a process exits
+// NewGroup returns an empty group. The returned context is canceled when a process exits
 // unexpectedly; its cause is then a *Failure.
 func NewGroup(ctx context.Context) (*Group, context.Context, error) {
 	read, write, err := os.Pipe()

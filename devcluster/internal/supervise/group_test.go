@@ -20,11 +20,11 @@ import (
 // The tests start this test binary again as their processes. The first argument selects
 // what it does.
 func TestMain(m *testing.M) {
-	behaviour := ""
+	behavior := ""
 	if len(os.Args) > 1 {
-		behaviour = os.Args[1]
+		behavior = os.Args[1]
 	}
-	switch behaviour {
+	switch behavior {
 	case ExecSubcommand:
 		os.Exit(Exec(os.Args[2:]))
 	case "fail":
@@ -111,10 +111,10 @@ func newGroup(t *testing.T) (*Group, context.Context) {
 	return group, ctx
 }
 
-func start(t *testing.T, group *Group, behaviour string) (log string) {
+func start(t *testing.T, group *Group, behavior string) (log string) {
 	t.Helper()
-	log = filepath.Join(t.TempDir(), behaviour)
-	must(t, group.Start(behaviour, []string{behaviour}, nil, log))
+	log = filepath.Join(t.TempDir(), behavior)
+	must(t, group.Start(behavior, []string{behavior}, nil, log))
 	return log
 }
 

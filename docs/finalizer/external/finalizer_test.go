@@ -66,16 +66,16 @@ func TestSetFinalizer(t *testing.T) {
 		want               []string
 		reason             metav1.StatusReason
 	}{
-		"added after those of others":   {footest.Foo("a"), footest.Foo("a", withFinalizers("others")), nil, true, wrote(`["others","ours"]`), []string{"others", "ours"}, ""},
-		"added, the first":              {footest.Foo("a"), footest.Foo("a"), nil, true, wrote(`["ours"]`), []string{"ours"}, ""},
-		"added already":                 {footest.Foo("a"), footest.Foo("a", withFinalizers("ours")), nil, true, "", []string{"ours"}, ""},
-		"removed, others' stay":         {footest.Foo("a"), footest.Foo("a", withFinalizers("x", "ours", "y")), nil, false, wrote(`["x","y"]`), []string{"x", "y"}, ""},
-		"removed already":               {footest.Foo("a"), footest.Foo("a", withFinalizers("x")), nil, false, "", []string{"x"}, ""},
-		"another object of the name":    {footest.Foo("a"), footest.Foo("a", footest.WithFooUID("next")), nil, true, "", nil, metav1.StatusReasonConflict},
-		"being deleted since":           {footest.Foo("a"), footest.Foo("a", footest.BeingDeleted), nil, true, "", []string{"foregroundDeletion"}, metav1.StatusReasonConflict},
-		"being deleted, and cached so":  {footest.Foo("a", footest.BeingDeleted), footest.Foo("a", footest.BeingDeleted, withFinalizers("ours")), nil, false, wrote(`[]`), []string{}, ""},
-		"someone adds theirs meanwhile": {footest.Foo("a"), footest.Foo("a"), theirs, true, wrote(`["ours"]`), []string{"theirs"}, metav1.StatusReasonConflict},
-		"gone":                          {footest.Foo("a"), nil, nil, true, "", nil, metav1.StatusReasonNotFound},
+		"added after others' finalizers": {footest.Foo("a"), footest.Foo("a", withFinalizers("others")), nil, true, wrote(`["others","ours"]`), []string{"others", "ours"}, ""},
+		"added, the first":               {footest.Foo("a"), footest.Foo("a"), nil, true, wrote(`["ours"]`), []string{"ours"}, ""},
+		"added already":                  {footest.Foo("a"), footest.Foo("a", withFinalizers("ours")), nil, true, "", []string{"ours"}, ""},
+		"removed, others' stay":          {footest.Foo("a"), footest.Foo("a", withFinalizers("x", "ours", "y")), nil, false, wrote(`["x","y"]`), []string{"x", "y"}, ""},
+		"removed already":                {footest.Foo("a"), footest.Foo("a", withFinalizers("x")), nil, false, "", []string{"x"}, ""},
+		"another object of the name":     {footest.Foo("a"), footest.Foo("a", footest.WithFooUID("next")), nil, true, "", nil, metav1.StatusReasonConflict},
+		"being deleted since":            {footest.Foo("a"), footest.Foo("a", footest.BeingDeleted), nil, true, "", []string{"foregroundDeletion"}, metav1.StatusReasonConflict},
+		"being deleted, and cached so":   {footest.Foo("a", footest.BeingDeleted), footest.Foo("a", footest.BeingDeleted, withFinalizers("ours")), nil, false, wrote(`[]`), []string{}, ""},
+		"someone adds theirs meanwhile":  {footest.Foo("a"), footest.Foo("a"), theirs, true, wrote(`["ours"]`), []string{"theirs"}, metav1.StatusReasonConflict},
+		"gone":                           {footest.Foo("a"), nil, nil, true, "", nil, metav1.StatusReasonNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if row.live != nil {

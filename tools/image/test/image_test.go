@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test makes images as a user does, from clones of this tree, and checks the
-// results. The other tests of the module test its functions and its scripts.
+// Package test builds images as a user does, from clones of this tree, and checks the results. The
+// module's other tests cover its functions and scripts.
 package test
 
 import (
@@ -49,7 +49,7 @@ done`)
 	})
 	t.Run("Docker's context has what git has", func(t *testing.T) {
 		// Git evaluates the patterns, with a slash before each, because they are relative to
-		// the top directory, unlike those of a .gitignore.
+		// the top directory, unlike the patterns in a .gitignore.
 		first.Bash(`sed -E '/^(#|!|$|\*\*\/)/! s|^/?|/|' .dockerignore >.git/patterns`)
 		if kept := first.Bash("git ls-files --cached --ignored --exclude-from=.git/patterns"); kept != "" {
 			t.Errorf(".dockerignore excludes these files, so that the program's version would end with +dirty:\n%s", kept)
@@ -67,14 +67,14 @@ func digestIn(printed string) string {
 	return digest
 }
 
-// TestVerifyImage pushes an image and verifies it. That other images are refused, and what is
-// not pushed, the tests of the functions and of the recipes show.
+// TestVerifyImage pushes an image and verifies it. Other tests check that other images are rejected,
+// and what is not pushed.
 func TestVerifyImage(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller"
 	c := newClone(t)
-	// Whoever tests may have an older Go than a release needs.
+	// The Go release of the test may be older than an image requires.
 	c.Bash(`GOTOOLCHAIN=local go mod edit -toolchain=none && git commit --quiet --all --message="any release"`)
 	commit := strings.TrimSpace(c.Bash("git rev-parse HEAD"))
 	digest := digestIn(c.Bash(`make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository))

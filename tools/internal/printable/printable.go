@@ -13,7 +13,7 @@ import (
 )
 
 // Quote writes what a terminal would not show as a character as Go does in strings, such as
-// \x1b and \n: nobody can then move the cursor, reverse the text after it, or begin a line.
+// \x1b and \n: the text then can't move the cursor, reverse the text after it, or begin a line.
 func Quote(text string) string {
 	quoted := strconv.Quote(text)
 	return unquoted.Replace(quoted[1 : len(quoted)-1])

@@ -71,7 +71,7 @@ func TestPanels(t *testing.T) {
 		}, []string{"alice: create foos a, and 2 more", "alice: create foos d"}},
 		"two people":    {[]string{"0 alice create foos/a", "1 bob create foos/b"}, []string{"alice: create foos a", "bob: create foos b"}},
 		"another verb":  {[]string{"0 alice create foos/a", "1 alice delete foos/a"}, []string{"alice: create foos a", "alice: delete foos a"}},
-		"nobody's act":  {[]string{"0 x update foos.status/a"}, []string{"x: update foos/status a"}},
+		"no one's act":  {[]string{"0 x update foos.status/a"}, []string{"x: update foos/status a"}},
 		"after a while": {[]string{"0 x update foos.status/a", "100 x update foos.status/a", "9000 x update foos.status/a"}, []string{"x: update foos/status a, and 1 more", "x: update foos/status a"}},
 	}
 	for name, test := range tests {
@@ -291,7 +291,7 @@ func TestCauses(t *testing.T) {
 			"15 kubelet delete pods/web-1-x",
 			"90000 gc delete pods/web-1-y",
 		}, []int{none, 0, 1, 2, 3, 2}},
-		"no deletion long after that of the owner": {[]string{
+		"no deletion long after the owner's": {[]string{
 			"0 alice delete foos/web", "70000 deployment-controller update deployments.status/web",
 		}, []int{none, none}},
 		"a kubelet does not look at ReplicaSets": {[]string{

@@ -31,10 +31,10 @@ const tree = "../../.."
 
 const plugin = tree + "/bin/kubectl-foo"
 
-// devcluster is the path of the program, and kubeconfig the administrator's of its cluster, or "".
+// devcluster is the path of the program, and kubeconfig its cluster's administrator kubeconfig, or "".
 var devcluster, kubeconfig = os.Getenv("DEVCLUSTER_BIN"), os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 
-// auditLog is that of the API server.
+// auditLog is the API server's audit log.
 var auditLog = filepath.Join(filepath.Dir(kubeconfig), "audit.log")
 
 func TestMain(m *testing.M) {
@@ -69,7 +69,7 @@ func startController(t *testing.T) *testcluster.Program {
 	return controller
 }
 
-// namespace is one of a test.
+// namespace is a test's namespace.
 type namespace struct {
 	*testing.T
 
@@ -99,7 +99,7 @@ func (ns namespace) file(manifest string) string {
 	return path
 }
 
-// manifestOf returns a Foo that asks for a Deployment with two Pods.
+// manifestOf returns a Foo for a Deployment with two Pods.
 func manifestOf(name, deployment string) string {
 	return fmt.Sprintf("apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: Foo\nmetadata: {name: %s}\nspec: {deploymentName: %s, replicas: 2}\n", name, deployment)
 }
@@ -128,7 +128,7 @@ func (ns namespace) patchDeployment(patch string) {
 	ns.kubectl("patch", "deployment", "web", "-p", patch)
 }
 
-// result is how a run of the plugin ended.
+// result is the result of a run of the plugin.
 type result struct {
 	out  string // with the errors
 	code int

@@ -26,7 +26,7 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-// ui is a page of a namespace.
+// ui is a server of the page for a namespace.
 type ui struct {
 	namespace
 	*testcluster.Process
@@ -49,7 +49,7 @@ func (ns namespace) startUI(args ...string) ui {
 	return ui{ns, process, strings.TrimSpace(log.String())}
 }
 
-// get gets something of the page about the Foo "a".
+// get gets a resource of the page about the Foo "a".
 func (u ui) get(path string) io.Reader {
 	u.Helper()
 	address := strings.Replace(u.address, "/?", "/"+path+"?", 1) + "&name=a&namespace=" + u.name
@@ -90,7 +90,7 @@ func await(t *testing.T, lines *bufio.Scanner, name string, texts ...string) {
 	t.Fatalf("the stream ended without %q: %v\n%s", texts, lines.Err(), last)
 }
 
-// TestThePageFollows checks that what is watched reaches the page, and each change of it.
+// TestThePageFollows checks that the watched objects reach the page, and each of their changes.
 func TestThePageFollows(t *testing.T) {
 	startController(t)
 	ns := newNamespace(t, "ui")
@@ -110,8 +110,8 @@ func TestThePageFollows(t *testing.T) {
 	await(t, lines, "detail", `"name":"a","status":"","reason":"","age":"","before":"","after":""`)
 }
 
-// awaitPartsOfThePage checks that the page works without some permissions, and says which,
-// and that it says how to get a timeline.
+// awaitPartsOfThePage checks that the page works without some permissions and names them, and that
+// it explains how to get a timeline.
 func (ns namespace) awaitPartsOfThePage(args ...string) {
 	ns.Helper()
 	lines := ns.startUI(args...).events()
@@ -120,11 +120,11 @@ func (ns namespace) awaitPartsOfThePage(args ...string) {
 		"the permission to list and watch pods is missing", "the permission to list and watch events is missing")
 }
 
-// picture is the picture in the documents. To draw it again, where Chromium is installed:
+// picture is the picture in the documents. To draw it again, if Chromium is installed:
 // GO_TEST_FLAGS='-run=TestThePage$ -update' make test-kubectl-foo.
 const picture = tree + "/docs/kubectl-foo-ui.png"
 
-var update = flag.Bool("update", false, "Draw the picture in the documents again.")
+var update = flag.Bool("update", false, "Draw the picture for the documents again.")
 
 // page is a page in a browser.
 type page struct {
@@ -239,7 +239,7 @@ func TestThePage(t *testing.T) {
 const brokenStatus = `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Broken","lastTransitionTime":"2026-03-02T12:00:00Z",
 	"observedGeneration":1,"message":"<img src=x onerror=document.title=1> it broke"}]}}`
 
-// makeTeam makes Foos of a team, each in another state.
+// makeTeam creates a team's Foos, each in another state.
 func (ns namespace) makeTeam() {
 	ns.Helper()
 	ns.kubectl("create", "deployment", "wiki", "--image=other")
@@ -254,7 +254,7 @@ func (ns namespace) makeTeam() {
 	ns.kubectl("wait", "--for=condition=Ready=false", "foo/docs", "foo/wiki", "--timeout="+limit.String())
 }
 
-// draw draws the picture in the documents, of a fragment of the address, once it has a text.
+// draw draws the picture for the documents, at a fragment of the address, once the page has a text.
 func (p *page) draw(fragment, text string) {
 	p.t.Helper()
 	p.run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
