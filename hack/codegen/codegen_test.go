@@ -137,7 +137,7 @@ func TestUpdateRefusesVersionsThatDiffer(t *testing.T) {
 			"-              replicas:",
 			"+              size:",
 			"codegen: the versions of a kind differ, see above.",
-			"The API server does not convert between versions of this kind. It drops a field that the other",
+			"The API server does not convert between versions of this kind. It silently drops a field that the",
 		)
 		c.wantSame()
 	}
