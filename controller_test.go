@@ -248,27 +248,6 @@ func TestARenamedFooKeepsItsDeploymentUntilTheNewOneIsReady(t *testing.T) {
 	}
 }
 
-func TestDeletedFooLeavesNothingBehind(t *testing.T) {
-	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.refuse("create", children, quotaExceeded)
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		key := footest.KeyOf(footest.Foo("a"))
-		if !f.backoff.InBackoff(key) {
-			t.Error("a refused Foo has no back-off")
-		}
-
-		f.deleteFoo("a")
-		advance(0)
-		if f.backoff.InBackoff(key) {
-			t.Error("the key of a deleted Foo still has a back-off")
-		}
-		advance(time.Hour)
-		f.expectWrites()
-	})
-}
-
 func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		f.refuse("create", children, quotaExceeded)
@@ -308,6 +287,7 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 	})
 }
 
+// Only a change of the Foo does. Nothing is left of a Foo that is deleted.
 func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		f.refuse("create", children, quotaExceeded)
@@ -325,6 +305,16 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 		f.scale("a", 3)
 		advance(0)
 		f.expectWrites(createChild, writeStatus)
+
+		key := footest.KeyOf(footest.Foo("a"))
+		before := f.backoff.InBackoff(key)
+		f.deleteFoo("a")
+		advance(0)
+		if after := f.backoff.InBackoff(key); !before || after {
+			t.Errorf("the key has a back-off: before the deletion of its Foo %v, after it %v", before, after)
+		}
+		advance(time.Hour)
+		f.expectWrites()
 	})
 }
 

@@ -171,22 +171,6 @@ func (row syncRow) check(f *fixture) {
 	}
 }
 
-// A successor takes over only if a live read also shows that it is ready.
-func TestADeploymentStaysUntilItsSuccessorHasTakenOver(t *testing.T) {
-	for name, change := range map[string]footest.ChildOption{
-		"the new one has no available Pod any more": footest.WithAvailable(0),
-		"the new one has drifted":                   footest.WithImage("other"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			testWith(t, holdChildren, atRest(oldChild()), func(f *fixture) {
-				f.change("web", change)
-				footest.Must(t, f.sync())
-				f.expectWrites()
-			})
-		})
-	}
-}
-
 func TestANewDeploymentHasTheReplicasThatTheOldOneHasNow(t *testing.T) {
 	foo := settledFoo(footest.WithoutReplicas, footest.WithChildName("new"))
 	testWith(t, holdChildren, world(foo, footest.Child("a", footest.ScaledTo(2))), func(f *fixture) {
@@ -308,26 +292,7 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 	}
 }
 
-// A policy caps the replicas: the Foo is not ready and says why, and the controller does
-// not fight the policy.
-func TestADeploymentStoredOtherwiseIsReported(t *testing.T) {
-	test(t, world(settledFoo(), footest.Deployment("a")), func(f *fixture) {
-		f.admitChildren("", footest.ScaledTo(2))
-		defer f.start(2)()
-		f.scale("a", 5)
-		advance(time.Minute)
-		ready := f.expectReady("a", "False DeploymentFailed of 2")
-		const want = `The API server stored Deployment "web" with different values than requested: spec.replicas is 2, not 5`
-		footest.ExpectEqual(t, "the message", want, ready.Message)
-		f.expectWrites(updateChild, writeStatus)
-		f.resync("a")
-		f.expectWrites()
-		f.scale("a", 2)
-		advance(time.Minute)
-		f.expectReady("a", "True Available of 3")
-	})
-}
-
+// The Foo is not ready and says why, and the controller does not fight the webhook.
 func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		f.admitChildren("", footest.WithImage("mirror.example.com/nginx:latest"))
@@ -342,6 +307,10 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 		f.scale("a", 5)
 		advance(time.Second)
 		f.expectWrites(updateChild, writeStatus)
+		ready := f.expectReady("a", "False DeploymentFailed of 2")
+		const want = `The API server stored Deployment "web" with different values than requested: ` +
+			`spec.template.spec.containers[nginx].image is "mirror.example.com/nginx:latest", not "nginx:latest"`
+		footest.ExpectEqual(t, "the message", want, ready.Message)
 		f.resync("a")
 		f.expectWrites()
 
@@ -351,6 +320,13 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 		footest.ExpectEqual(t, "the number of replicas", new(int32(5)), f.deployment("web").Spec.Replicas)
 		f.resync("a")
 		f.expectWrites()
+
+		f.admitChildren("none")
+		f.scale("a", 2)
+		advance(time.Second)
+		f.settle("web")
+		advance(time.Second)
+		f.expectReady("a", "True Available of 3")
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,21 +18,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/plan"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/explore"
 	"example.com/sample-controller/tools/preview"
@@ -86,19 +81,19 @@ func syncTwice(t *testing.T, w *footest.FuzzWorld) {
 	for _, object := range world {
 		footest.Must(t, f.tracker.Create(footest.KindOf(object).Resource, object, footest.Namespace))
 	}
-	f.cacheSees(t, append(w.Seen(), w.Foo, bystander))
+	f.cacheSees(append(w.Seen(), w.Foo, bystander))
 
 	stale := w.Stale()
 	var announced *preview.Sync
 	if !stale && !w.Refused() {
-		stored := f.stored(t)
+		stored := f.stored()
 		children := slices.DeleteFunc(slices.Clone(stored), func(object footest.Object) bool { return w.Owner.Is(object) })
 		announced = previewtest.Of(f.kind, w.Owner.Find(stored, "a"), children)
 	}
 	f.pass(t, w.Foo, live.Foo, !stale, announced)
 	for range 2 {
-		stored := f.stored(t)
-		f.cacheSees(t, stored)
+		stored := f.stored()
+		f.cacheSees(stored)
 		// By now the caches show that a Foo was deleted or recreated.
 		now := w.Owner.Find(stored, "a")
 		known := cmp.Or(now, w.Foo)
@@ -114,12 +109,12 @@ func syncTwice(t *testing.T, w *footest.FuzzWorld) {
 // nil.
 func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool, announced *preview.Sync) []string {
 	t.Helper()
-	before := f.stored(t)
+	before := f.stored()
 	err := f.syncHandler(f.ctx, footest.KeyOf(known))
-	after := f.stored(t)
+	after := f.stored()
 
 	if announced != nil {
-		previewtest.Check(t, announced, &f.api, f.kubeCalls.Actions(), f.fooCalls.Actions())
+		previewtest.Check(t, announced, &f.api, f.kubeClient.Actions(), f.fooClient.Actions())
 	}
 	if fresh && err != nil && !failure.IsRefusal(err) {
 		t.Errorf("the sync failed with fresh caches: %v", err)
@@ -144,7 +139,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool,
 			footest.CheckWanted(t, object, known)
 		}
 	}
-	return f.takeWrites()
+	return append(f.takeWrites(), f.recorded()...)
 }
 
 // checkChange fails if the sync changed or deleted an object that the Foo does not control, or
@@ -193,17 +188,12 @@ func checkFooChange(t *testing.T, before, after, known footest.Object) {
 	footest.ExpectEqual(t, "all of the Foo but its status", was, is)
 }
 
-// fuzzFixture is a Controller whose caches the test fills through the transformer. This allows
-// thousands of runs per second; running informers allow tens.
+// fuzzFixture is a fixture whose caches the test fills through the transformer. This
+// allows thousands of runs per second; running informers allow tens.
 type fuzzFixture struct {
-	*Controller
+	*fixture
 	owner   *footest.OwnerRow
-	ctx     context.Context
-	api     footest.FakeAPI
-	tracker clienttesting.ObjectTracker
-
-	kubeCalls, fooCalls *clienttesting.Fake
-	events              chan string
+	tracker clienttesting.ObjectTracker // of all objects
 }
 
 // fuzzTypes are the types of all objects.
@@ -216,13 +206,13 @@ var fuzzTypes = func() *runtime.Scheme {
 func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
 	t.Helper()
 	f := &fuzzFixture{
-		owner:   owner,
-		ctx:     klog.NewContext(t.Context(), klog.Logger{}), // no log
-		tracker: clienttesting.NewObjectTracker(fuzzTypes, scheme.Codecs.UniversalDecoder()),
+		fixture: &fixture{
+			t: t, ctx: klog.NewContext(t.Context(), klog.Logger{}), // no log
+			kubeClient: &kubefake.Clientset{}, fooClient: &foofake.Clientset{},
+		},
+		owner: owner, tracker: clienttesting.NewObjectTracker(fuzzTypes, scheme.Codecs.UniversalDecoder()),
 	}
-	kubeClient, fooClient := &kubefake.Clientset{}, &foofake.Clientset{}
-	f.kubeCalls, f.fooCalls = &kubeClient.Fake, &fooClient.Fake
-	for _, calls := range []*clienttesting.Fake{f.kubeCalls, f.fooCalls} {
+	for _, calls := range []*clienttesting.Fake{&f.kubeClient.Fake, &f.fooClient.Fake} {
 		calls.AddReactor("*", "*", clienttesting.ObjectReaction(f.tracker))
 		f.api.Serve(t, calls, f.tracker)
 	}
@@ -232,32 +222,23 @@ func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
 		}
 		return nil
 	}
-	recorder := record.NewFakeRecorder(100)
-	f.events = recorder.Events
-	controller, err := NewController(Config{
-		KubeClient: kubeClient, FooClient: fooClient,
-		KubeInformers: kubeinformers.NewSharedInformerFactory(kubeClient, 0), FooInformers: fooinformers.NewSharedInformerFactory(fooClient, 0),
-		Recorder: recorder, Clock: clocktesting.NewFakeClock(footest.Now.Time), CallTimeout: 30 * time.Second, Metrics: metrics.New(),
-	}, kindOf(owner))
-	footest.Must(t, err)
-	f.Controller = controller
-	t.Cleanup(f.queue.ShutDown)
+	f.control(owner, clocktesting.NewFakeClock(footest.Now.Time))
 	return f
 }
 
 // cacheSees replaces the contents of the caches.
-func (f *fuzzFixture) cacheSees(t *testing.T, objects []footest.Object) {
-	t.Helper()
+func (f *fuzzFixture) cacheSees(objects []footest.Object) {
+	f.t.Helper()
 	replace := func(store cache.Store, isIts func(runtime.Object) bool, transform cache.TransformFunc) {
 		var trimmed []any
 		for _, object := range objects {
 			if isIts(object) {
 				kept, err := transform(object.DeepCopyObject())
-				footest.Must(t, err)
+				footest.Must(f.t, err)
 				trimmed = append(trimmed, kept)
 			}
 		}
-		footest.Must(t, store.Replace(trimmed, f.api.Version()))
+		footest.Must(f.t, store.Replace(trimmed, f.api.Version()))
 	}
 	replace(f.cache, f.owner.Is, f.kind.Transform)
 	for _, kind := range f.children {
@@ -266,35 +247,17 @@ func (f *fuzzFixture) cacheSees(t *testing.T, objects []footest.Object) {
 }
 
 // stored returns copies of the API server's objects.
-func (f *fuzzFixture) stored(t *testing.T) (objects []footest.Object) {
-	t.Helper()
+func (f *fuzzFixture) stored() (objects []footest.Object) {
+	f.t.Helper()
 	for _, kind := range append([]*footest.Kind{f.owner.Kind}, f.owner.Kinds...) {
 		list, err := f.tracker.List(kind.Resource, kind.Resource.GroupVersion().WithKind(kind.Kind), footest.Namespace)
-		footest.Must(t, err)
-		footest.Must(t, meta.EachListItem(list, func(item runtime.Object) error {
+		footest.Must(f.t, err)
+		footest.Must(f.t, meta.EachListItem(list, func(item runtime.Object) error {
 			objects = append(objects, item.DeepCopyObject().(footest.Object))
 			return nil
 		}))
 	}
 	return objects
-}
-
-// takeWrites returns the writes sent to the API server since its last call, accepted or not,
-// and the recorded Events.
-func (f *fuzzFixture) takeWrites() []string {
-	var writes []string
-	for _, calls := range []*clienttesting.Fake{f.kubeCalls, f.fooCalls} {
-		for _, action := range calls.Actions() {
-			if verb := action.GetVerb(); verb != "get" {
-				writes = append(writes, verb+" "+action.GetResource().Resource)
-			}
-		}
-		calls.ClearActions()
-	}
-	for len(f.events) > 0 {
-		writes = append(writes, "event "+<-f.events)
-	}
-	return writes
 }
 
 // recordingT records the message of a failure.

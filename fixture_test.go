@@ -71,8 +71,6 @@ type fixture struct {
 	// handlersSynced are done when the handlers have received all objects of the initial list.
 	handlersSynced []cache.DoneChecker
 	stopInformers  func()
-	// watcher sends the events of a held watch.
-	watcher *watch.RaceFreeFakeWatcher
 	// standBy is true in a test that calls Run itself, and panics in one whose syncs may panic.
 	standBy, panics bool
 }
@@ -82,18 +80,13 @@ type fixture struct {
 // and its workers do not run.
 func test(t *testing.T, world []runtime.Object, body func(f *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { body(newFixture(t, world...)) })
+	testWith(t, func(*fixture) {}, world, body)
 }
 
 // testWith does the same as test, and calls prepare before the informers use the clientsets.
 func testWith(t *testing.T, prepare func(*fixture), world []runtime.Object, body func(f *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFixtureInRealTime(t, prepare, world...)
-		synctest.Wait() // the watches are open
-		f.takeWrites()
-		body(f)
-	})
+	synctest.Test(t, func(t *testing.T) { body(newFixture(t, prepare, world...)) })
 }
 
 // testRunning does the same as test, with two workers, which stop when the test ends.
@@ -122,27 +115,14 @@ func oldChild(options ...footest.ChildOption) footest.Object {
 	return footest.Child("a", append([]footest.ChildOption{footest.Named("old")}, options...)...)
 }
 
-// newFixture creates a Controller whose API server has the given Foos and children, starts its
-// informers and waits until they are idle. It does not start workers. Call it in a
-// testing/synctest bubble, where a test knows when all goroutines are idle.
-func newFixture(t *testing.T, world ...runtime.Object) *fixture {
-	t.Helper()
-	f := newFixtureInRealTime(t, func(*fixture) {}, world...)
-	synctest.Wait() // the watches are open
-	f.takeWrites()
-	return f
-}
-
-// newFixtureInRealTime does the same as newFixture, for tests that use the network and so
-// can't run in a bubble. It calls prepare before the informers use the clientsets.
-func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
+// newFixture creates a Controller whose API server has the given Foos and children, calls prepare, starts
+// the informers and waits until they are idle. It does not start workers. Call it in a testing/synctest
+// bubble, where a test knows when all goroutines are idle.
+func newFixture(t *testing.T, prepare func(*fixture), world ...runtime.Object) *fixture {
 	t.Helper()
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
-	recorder := record.NewFakeRecorder(100)
-	f := &fixture{
-		t: t, ctx: ctx, kubeClient: kubefake.NewClientset(), fooClient: foofake.NewSimpleClientset(), events: recorder.Events,
-	}
+	f := &fixture{t: t, ctx: ctx, kubeClient: kubefake.NewClientset(), fooClient: foofake.NewSimpleClientset()}
 	owner := footest.FooOwner
 	for _, object := range world {
 		if !footest.IsOwner(object) {
@@ -156,17 +136,12 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	f.api.Serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
 	f.api.Serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
 	prepare(f)
-	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
-	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
-	controller, err := NewController(Config{
-		KubeClient: f.kubeClient, FooClient: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New(),
-	}, kindOf(owner))
-	footest.Must(t, err)
-	f.Controller, f.primary, f.allKinds = controller, controller.children[0], controller.children
+	kubeInformers, fooInformers := f.control(owner, clock.RealClock{})
+	f.primary, f.allKinds = f.children[0], f.children
 	f.setTable(f.primary)
 	if !f.standBy {
-		f.handlersSynced, err = controller.addEventHandlers(ctx)
+		var err error
+		f.handlersSynced, err = f.addEventHandlers(ctx)
 		footest.Must(t, err)
 	}
 	quiet := klog.NewContext(ctx, klog.Logger{}) // a failure shows only the controller's log
@@ -179,7 +154,6 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	}
 	t.Cleanup(func() {
 		f.stopInformers()
-		controller.queue.ShutDown()
 		if !f.panics {
 			f.expectMetrics("panics", `sample_controller_sync_panics_total 0`)
 		}
@@ -187,7 +161,25 @@ func newFixtureInRealTime(t *testing.T, prepare func(*fixture), world ...runtime
 	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
 		t.Fatal("the caches have not synced")
 	}
+	synctest.Wait() // the watches are open
+	f.takeWrites()
 	return f
+}
+
+// control makes the Controller of a kind, and returns its informers.
+func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubeinformers.SharedInformerFactory, fooinformers.SharedInformerFactory) {
+	f.t.Helper()
+	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
+	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
+	recorder := record.NewFakeRecorder(100)
+	controller, err := NewController(Config{
+		KubeClient: f.kubeClient, FooClient: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
+		Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New(),
+	}, kindOf(owner))
+	footest.Must(f.t, err)
+	f.Controller, f.events = controller, recorder.Events
+	f.t.Cleanup(controller.queue.ShutDown)
+	return kubeInformers, fooInformers
 }
 
 // kindOf returns a kind of the program.
@@ -222,12 +214,8 @@ func (f *fixture) start(workers int) (stop func()) {
 // sync syncs the Foo "a" once.
 func (f *fixture) sync() error { return f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))) }
 
-// advance moves the clock of a test's bubble forward, then waits until every goroutine in
-// the bubble is idle. No real time passes.
-func advance(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // in a bubble this moves the clock forward
-	synctest.Wait()
-}
+// advance moves the clock of a test's bubble forward.
+var advance = footest.Advance
 
 // on calls react for each call of a verb on a resource, before the API server receives it. If
 // react returns an error, that is the response. A subresource counts as its resource.

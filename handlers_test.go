@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
@@ -226,15 +225,9 @@ func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
 	})
 }
 
-// hold makes the first watch of a resource deliver only what the test sends to f.watcher.
+// hold makes the watch of a resource deliver nothing.
 func (f *fixture) hold(resource string) {
-	watcher, held := watch.NewRaceFreeFake(), false
-	f.watcher = watcher
-	reaction := func(clienttesting.Action) (bool, watch.Interface, error) {
-		first := !held
-		held = true
-		return first, watcher, nil
-	}
+	reaction := func(clienttesting.Action) (bool, watch.Interface, error) { return true, watch.NewRaceFreeFake(), nil }
 	f.kubeClient.PrependWatchReactor(resource, reaction)
 	f.fooClient.PrependWatchReactor(resource, reaction)
 }
@@ -245,61 +238,6 @@ func holdChildren(f *fixture) { f.hold(children) }
 func holdAll(f *fixture) {
 	holdFoos(f)
 	holdChildren(f)
-}
-
-func TestLateEventOfAChildLeadsToOneCreate(t *testing.T) {
-	testWith(t, holdChildren, world(footest.Foo("a")), func(f *fixture) {
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		foo := f.cachedFoo("a")
-		for range 10 { // the Foo's event has arrived, the child's has not
-			f.updateOwner(foo, foo)
-			advance(time.Second)
-		}
-		f.expectWrites()
-		f.watcher.Add(f.storedChild("web"))
-		advance(time.Minute)
-		f.expectWrites()
-	})
-}
-
-func TestDuplicateEventsCauseNoWrites(t *testing.T) {
-	testWith(t, holdChildren, atRest(), func(f *fixture) {
-		defer f.start(2)()
-		for range 3 {
-			f.watcher.Modify(footest.Child("a"))
-			f.watcher.Add(footest.Child("a"))
-			f.watcher.Action(watch.Bookmark, footest.Child("a", footest.AtVersion("21")))
-		}
-		advance(time.Minute)
-		f.expectWrites()
-	})
-}
-
-func TestWatchThatIsTooOldIsFollowedByARelist(t *testing.T) {
-	testWith(t, holdChildren, atRest(), func(f *fixture) {
-		defer f.start(2)()
-		f.deleteChild("web") // while the watch delivers nothing
-		advance(time.Minute)
-		f.expectWrites()
-		expired := apierrors.NewResourceExpired("too old resource version").Status()
-		f.watcher.Action(watch.Error, &expired)
-		advance(time.Minute)
-		f.expectChildWrites(createChild)
-	})
-}
-
-func TestFooMadeAgainSeenAsOneUpdateWaitsForTheOldChildToGo(t *testing.T) {
-	testRunning(t, atRest(), func(f *fixture) {
-		f.put(footest.Foo("a", footest.WithFooUID("uid-new")))
-		advance(time.Hour)
-		f.expectWrites(writeStatus) // the conflict, once
-		f.deleteChild("web")
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		f.expectWanted()
-	})
 }
 
 func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
@@ -318,14 +256,6 @@ func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
 	})
 }
 
-func TestDeletedChildIsMadeAgain(t *testing.T) {
-	testRunning(t, atRest(), func(f *fixture) {
-		f.deleteChild("web")
-		advance(0)
-		f.expectChildWrites(createChild)
-	})
-}
-
 func TestChildThatAUserMadeAgainIsTheUsers(t *testing.T) {
 	testRunning(t, atRest(), func(f *fixture) {
 		theirs := footest.Child("a", footest.WithoutOwner, footest.Drifted)
@@ -337,25 +267,6 @@ func TestChildThatAUserMadeAgainIsTheUsers(t *testing.T) {
 		advance(time.Hour)
 		footest.ExpectEqual(t, "the user's object", theirs, f.storedChild("web"))
 		f.expectEvents("Warning " + conflict + " " + footest.ConflictWithNobody)
-	})
-}
-
-func TestOldOwnerIsSyncedWhenItsOwnerReferenceIsRemoved(t *testing.T) {
-	testRunning(t, atRest(), func(f *fixture) {
-		f.change("web", footest.WithoutOwner)
-		advance(time.Hour)
-		f.expectWrites(writeStatus)
-		f.expectEvents("Warning " + conflict + " " + footest.ConflictWithNobody)
-	})
-}
-
-func TestRenameThereAndBackEndsWithTheFirst(t *testing.T) {
-	testRunning(t, atRest(), func(f *fixture) {
-		for generation, name := range []string{"other", "web", "other", "web"} {
-			f.put(footest.Foo("a", footest.WithChildName(name), footest.WithGeneration(int64(generation+2))))
-		}
-		advance(time.Minute)
-		footest.ExpectEqual(t, "the children left", []string{footest.Namespace + "/web"}, f.primary.cache.ListKeys())
 	})
 }
 
@@ -398,17 +309,5 @@ func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
 		advance(0)
 		f.expectForgotten("a")
-	})
-}
-
-func TestStaleFooIsReadLiveBeforeFurtherWrites(t *testing.T) {
-	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
-		f.scale("a", 3) // so that the status is refused
-		defer f.start(2)()
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		f.collectChildren()
-		advance(10 * time.Minute)
-		f.expectWrites()
 	})
 }

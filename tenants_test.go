@@ -131,17 +131,18 @@ func waiting(count int) []runtime.Object {
 
 // Earlier, a status of that child queued all of them: 10,000 keys and 100 ms of syncs.
 func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
-	f := newFixtureInRealTime(t, func(*fixture) {}, footest.Child("b"))
-	for _, foo := range waiting(10_000) {
-		footest.Must(t, f.cache.Add(foo.(*samplev1alpha1.Foo)))
-	}
-	f.drainQueue()
-	f.primary.updated(footest.Child("b"), footest.Child("b", footest.AtVersion("21")))
-	f.expectQueued(1, "a status") // its own Foo
-	f.primary.updated(footest.Child("b", footest.AtVersion("21")), footest.Child("c", footest.AtVersion("22")))
-	if n := f.queue.Len(); n > 2*maxAsking+2 { // for both states
-		t.Errorf("a change of the owner queues %d Foos", n)
-	}
+	test(t, world(footest.Child("b")), func(f *fixture) {
+		for _, foo := range waiting(10_000) {
+			footest.Must(t, f.cache.Add(foo.(*samplev1alpha1.Foo)))
+		}
+		f.drainQueue()
+		f.primary.updated(footest.Child("b"), footest.Child("b", footest.AtVersion("21")))
+		f.expectQueued(1, "a status") // its own Foo
+		f.primary.updated(footest.Child("b", footest.AtVersion("21")), footest.Child("c", footest.AtVersion("22")))
+		if n := f.queue.Len(); n > 2*maxAsking+2 { // for both states
+			t.Errorf("a change of the owner queues %d Foos", n)
+		}
+	})
 }
 
 // Earlier, each of these requests caused a write for each Foo.
@@ -308,20 +309,7 @@ func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 	})
 }
 
-// A conflict without a reason must not stop the controller.
-func TestFooThatIsConfirmedLiveIsReconciled(t *testing.T) {
-	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.failTimes(3, "update", "foos", fooModified)
-		defer f.start(2)()
-		advance(time.Minute)
-		f.expectWrites(createChild, writeStatus, writeStatus, writeStatus, writeStatus)
-		f.settle("web")
-		advance(time.Minute)
-		f.expectForgotten("a")
-	})
-}
-
-// Nor may it cause live reads forever, if there is no longer a status to write.
+// A conflict without a reason must not cause live reads forever, if there is no longer a status to write.
 func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 	test(t, world(settledFoo(), footest.Child("a", footest.Terminating)), func(f *fixture) {
 		f.failTimes(1, "update", "foos", fooModified)

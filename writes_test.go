@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,15 +47,17 @@ func TestNothingIsWrittenOnTheBasisOfACacheAlone(t *testing.T) {
 		"adoption: another Foo controls the child": {orphan, footest.Child("b", handOver), behind},
 		"adoption: the child is being deleted":     {orphan, footest.Child("a", footest.WithoutOwner, handOver, footest.Terminating), behind},
 
-		"deletion: the Foo was renamed back":              {renamed, settledFoo(footest.WithChildName("old"), footest.WithGeneration(2)), behind},
-		"deletion: the Foo is being deleted":              {renamed, settledFoo(footest.BeingDeleted), behind},
-		"deletion: the Foo was recreated":                 {renamed, settledFoo(footest.WithFooUID("uid-new")), behind},
-		"deletion: another Foo controls the wanted child": {renamed, footest.Child("b"), behind},
-		"deletion: the wanted child is being deleted":     {renamed, footest.Child("a", footest.Terminating), behind},
-		"deletion: another Foo controls the old child":    {renamed, footest.Child("b", footest.Named("old")), nil},
-		"deletion: the old child was orphaned":            {renamed, oldChild(footest.WithoutOwner), nil},
-		"deletion: the old child is being deleted":        {renamed, oldChild(footest.Terminating), nil},
-		"deletion: the old child is gone already":         {renamed, nil, nil},
+		"deletion: the Foo was renamed back":               {renamed, settledFoo(footest.WithChildName("old"), footest.WithGeneration(2)), behind},
+		"deletion: the Foo is being deleted":               {renamed, settledFoo(footest.BeingDeleted), behind},
+		"deletion: the Foo was recreated":                  {renamed, settledFoo(footest.WithFooUID("uid-new")), behind},
+		"deletion: another Foo controls the wanted child":  {renamed, footest.Child("b"), behind},
+		"deletion: the wanted child is being deleted":      {renamed, footest.Child("a", footest.Terminating), behind},
+		"deletion: the wanted child is not ready any more": {renamed, footest.Child("a", footest.WithAvailable(0)), nil},
+		"deletion: the wanted child has drifted":           {renamed, footest.Child("a", footest.WithImage("other")), nil},
+		"deletion: another Foo controls the old child":     {renamed, footest.Child("b", footest.Named("old")), nil},
+		"deletion: the old child was orphaned":             {renamed, oldChild(footest.WithoutOwner), nil},
+		"deletion: the old child is being deleted":         {renamed, oldChild(footest.Terminating), nil},
+		"deletion: the old child is gone already":          {renamed, nil, nil},
 
 		"ready: another Foo controls the child": {renamedBack, footest.Child("b"), behind},
 		"ready: the child has drifted":          {renamedBack, footest.Child("a", footest.Drifted), behind},
@@ -109,71 +110,39 @@ func TestChildrenOfOtherNamespacesAreIgnored(t *testing.T) {
 	})
 }
 
-// testEachKind runs a test for each kind of children of the Foo "a", which wants one of each.
-func testEachKind(t *testing.T, body func(f *fixture, kind *footest.Kind, foo footest.Object)) {
-	t.Helper()
-	for _, owner := range footest.Owners {
-		for _, kind := range owner.Kinds {
-			foo := owner.Like(footest.Foo("a"))
-			t.Run(kind.Kind, func(t *testing.T) {
-				test(t, world(foo), func(f *fixture) {
-					f.setTable(f.allKinds...)
-					body(f, kind, foo)
-				})
-			})
-		}
-	}
-}
-
-// syncUntilIdle syncs the Foo "a" until a sync writes nothing, and returns its child of a kind.
-// In the meantime, its other children become ready.
-func (f *fixture) syncUntilIdle(kind *footest.Kind, foo footest.Object) footest.Object {
-	f.t.Helper()
-	for range 3 + len(f.children) {
-		synctest.Wait()
-		f.takeWrites()
-		footest.Must(f.t, f.sync())
-		for _, other := range kind.Owner().Kinds {
-			child, err := f.kubeClient.Tracker().Get(other.Resource, footest.Namespace, other.Name(foo))
-			if err != nil || other == kind {
-				continue
-			}
-			rolledOut := child.DeepCopyObject().(footest.Object)
-			for changed := true; changed; {
-				changed = other.Advance(rolledOut)
-			}
-			f.put(rolledOut)
-		}
-	}
-	f.expectWrites()
-	child, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(foo))
-	footest.Must(f.t, err)
-	return child.(footest.Object)
-}
-
+// Each child that a Foo wants is created, and its drift repaired, without changes of what others set.
 func TestAChildOfEachKindIsMadeAndItsDriftIsRepaired(t *testing.T) {
-	testEachKind(t, func(f *fixture, kind *footest.Kind, foo footest.Object) {
-		drifted := f.syncUntilIdle(kind, foo)
-		footest.CheckWanted(t, drifted, foo)
-		kind.Drift(drifted, nil)
-		kind.Edit(drifted, "1")
-		kind.Default(drifted)
-		f.put(drifted.DeepCopyObject().(footest.Object))
-		repaired := f.syncUntilIdle(kind, foo)
-		footest.CheckWanted(t, repaired, foo)
-		footest.CheckOthersKept(t, drifted, repaired, foo)
-	})
-}
-
-func TestATakenNameOfEachKindIsAConflict(t *testing.T) {
-	testEachKind(t, func(f *fixture, kind *footest.Kind, foo footest.Object) {
-		foreign := kind.Created(kind.ForeignNamed(kind.Name(foo)))
-		f.put(foreign)
-		footest.ExpectEqual(t, "the object of someone else", foreign, f.syncUntilIdle(kind, foo))
-		after, err := f.fooClient.Tracker().Get(kind.Owner().Resource, footest.Namespace, "a")
-		footest.Must(t, err)
-		footest.ExpectEqual(t, "the reason", kind.Kind+"Conflict", footest.ConditionOf(after.(footest.Object)).Reason)
-	})
+	for _, owner := range footest.Owners {
+		foo := owner.Like(footest.Foo("a"))
+		test(t, world(foo), func(f *fixture) {
+			f.setTable(f.allKinds...)
+			defer f.start(2)()
+			// ready makes the children ready one after the other, and returns them.
+			ready := func() (children []footest.Object) {
+				for _, kind := range owner.Kinds {
+					advance(time.Minute)
+					child, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(foo))
+					footest.Must(t, err)
+					footest.CheckWanted(t, child.(footest.Object), foo)
+					children = append(children, child.(footest.Object))
+					for kind.Advance(child.(footest.Object)) {
+					}
+					f.put(child.DeepCopyObject().(footest.Object))
+				}
+				return children
+			}
+			drifted := ready()
+			for i, kind := range owner.Kinds {
+				kind.Drift(drifted[i], nil)
+				kind.Edit(drifted[i], "1")
+				kind.Default(drifted[i])
+				f.put(drifted[i].DeepCopyObject().(footest.Object))
+			}
+			for i, repaired := range ready() {
+				footest.CheckOthersKept(t, drifted[i], repaired, foo)
+			}
+		})
+	}
 }
 
 // If a webhook reverts an adoption, including the annotation, the controller does not retry it.

@@ -5,7 +5,7 @@ BENCH_FLAGS ?=
 
 .PHONY: budgets
 test-all: budgets
-budgets: bin/devcluster ## Count the controller's requests for a new Foo, at rest, and after a restart
+budgets: bin/devcluster ## Count the controller's requests for a new Foo, at a start, and at rest
 	$(check) budgets env $(with-devcluster) $(call go-test,-C test/bench) -timeout=10m ./...
 
 .PHONY: bench

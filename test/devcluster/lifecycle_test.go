@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/testcluster"
 )
 
 // TestKilledSupervisor kills devcluster run with SIGKILL.
@@ -106,24 +105,6 @@ func TestRestartWithKeptData(t *testing.T) {
 	checkGone(t, kubeconfig)
 }
 
-// TestClustersAtOnce starts three clusters at the same time. Each must get its own ports, and return
-// its command's exit code.
-func TestClustersAtOnce(t *testing.T) {
-	const n = 3
-	var clusters [n]*supervisor
-	for i := range clusters {
-		clusters[i] = launch(t, t.TempDir(), "run", "--",
-			"sh", "-c", `"$0" kubectl create configmap only-one && exit 7`, testcluster.Devcluster(t))
-	}
-	for _, d := range clusters {
-		// AlreadyExists would mean that two of them share an API server.
-		if code := d.exitCode(); code != 7 {
-			t.Errorf("exit code %d, want 7: %s", code, &d.stderr)
-		}
-		checkGone(t, d.dir)
-	}
-}
-
 // TestSecondSignal runs a command that ignores SIGTERM: the second signal kills it at
 // once.
 func TestSecondSignal(t *testing.T) {
@@ -188,7 +169,6 @@ func TestUp(t *testing.T) {
 	t.Run("a component has only the permissions it needs", d.testPermissions)
 	t.Run("the audit log has user and object of each write", d.testAudit)
 	t.Run("kubectl behaves like its own binary", d.testKubectl)
-	t.Run("another cluster can't use the port", d.testRefusals)
 
 	if code := d.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -288,17 +268,4 @@ func (d *supervisor) testKubectl(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", test.name, code, out)
 		}
 	}
-}
-
-// testRefusals tries to start another cluster on the same port. The tests of the package cluster
-// try the same directory.
-func (d *supervisor) testRefusals(t *testing.T) {
-	server := d.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
-	_, port, _ := strings.Cut(server, "127.0.0.1:")
-	other := t.TempDir()
-	out, code := run(t, "up", "-data-dir", other, "-api-port", port)
-	if want := "-api-port: port " + port + " is in use"; code != 1 || !strings.Contains(out, want) || strings.Contains(out, "\n") {
-		t.Errorf("exit code %d, %s", code, out)
-	}
-	checkGone(t, other)
 }

@@ -81,7 +81,7 @@ func Created(owner string) *appsv1.Deployment {
 	object.Status = appsv1.DeploymentStatus{}
 	object.Spec.Strategy, object.Spec.RevisionHistoryLimit, object.Spec.ProgressDeadlineSeconds = appsv1.DeploymentStrategy{}, nil, nil
 	object.Spec.Template.Spec = restrictedPod
-	return as[*appsv1.Deployment](copyOf(object))
+	return as[*appsv1.Deployment](CopyOf(object))
 }
 
 // restrictedPod is a Pod that a namespace with the Pod Security Standard restricted accepts

@@ -5,6 +5,7 @@
 package footest
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -40,74 +41,62 @@ type FakeAPI struct {
 func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) {
 	t.Helper()
 	a.trackers = append(a.trackers, tracker)
-	fake.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetResource().Resource == "events" {
-			return false, nil, nil
-		}
-		object, err := a.create(tracker, action.(clienttesting.CreateAction))
-		return true, object, err
-	})
-	fake.PrependReactor("update", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		object, err := a.Update(tracker, action.(clienttesting.UpdateAction))
-		return true, object, err
-	})
-	fake.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		if action.GetResource().Resource == "events" {
-			return false, nil, nil
-		}
-		object, err := a.patch(tracker, action.(clienttesting.PatchActionImpl))
-		return true, object, err
-	})
-	fake.PrependReactor("delete", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, a.delete(tracker, action.(clienttesting.DeleteActionImpl))
-	})
 	fake.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		resource := action.GetResource()
-		if resource.Resource == "events" || Served(resource.Resource) != nil {
+		resource, isRead := action.GetResource(), slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
+		switch isKnown := Served(resource.Resource) != nil; {
+		case resource.Resource == "events", isKnown && isRead:
 			return false, nil, nil
+		case !isKnown:
+			t.Error(UnknownResource(resource.Resource, t.Name()))
+			return true, nil, apierrors.NewNotFound(resource.GroupResource(), "")
 		}
-		t.Error(UnknownResource(resource.Resource, t.Name()))
-		return true, nil, apierrors.NewNotFound(resource.GroupResource(), "")
+		answer, err := a.Write(tracker, action)
+		return true, answer, err
 	})
 }
 
-func (a *FakeAPI) create(tracker clienttesting.ObjectTracker, action clienttesting.CreateAction) (runtime.Object, error) {
+// Write carries out a write that was sent to a clientset, and returns the answer.
+func (a *FakeAPI) Write(tracker clienttesting.ObjectTracker, action clienttesting.Action) (runtime.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	sent := copyOf(action.GetObject().(Object))
-	if err := a.admit("create", sent); err != nil {
-		return nil, err
-	}
-	change, err := Served(action.GetResource().Resource).Create(a.stored(tracker, action, sent.GetName()), sent)
+	change, err := a.change(tracker, action)
 	if err != nil {
 		return nil, err
 	}
-	change.Object.SetUID(types.UID("uid-created-" + versionText(a.version.Load()+1)))
 	return a.commit(tracker, action, change)
 }
 
-// Update carries out an update that was sent to a clientset.
-func (a *FakeAPI) Update(tracker clienttesting.ObjectTracker, action clienttesting.UpdateAction) (runtime.Object, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	sent := action.GetObject().(Object)
-	return a.update(tracker, action, a.stored(tracker, action, sent.GetName()), sent)
-}
-
-// patch carries out a patch as the update that it amounts to.
-func (a *FakeAPI) patch(tracker clienttesting.ObjectTracker, action clienttesting.PatchActionImpl) (runtime.Object, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	stored := a.stored(tracker, action, action.Name)
-	if stored == nil {
-		return nil, apierrors.NewNotFound(action.GetResource().GroupResource(), action.Name)
+// change returns what a write does. A patch is the update that it amounts to.
+func (a *FakeAPI) change(tracker clienttesting.ObjectTracker, action clienttesting.Action) (change Change, err error) {
+	kind := Served(action.GetResource().Resource)
+	switch action := action.(type) {
+	case clienttesting.CreateActionImpl:
+		sent := CopyOf(action.Object.(Object))
+		if err := a.admit("create", sent); err != nil {
+			return change, err
+		}
+		if change, err = kind.Create(a.stored(tracker, action, sent.GetName()), sent); err == nil {
+			change.Object.SetUID(types.UID("uid-created-" + versionText(a.version.Load()+1)))
+		}
+		return change, err
+	case clienttesting.UpdateActionImpl:
+		sent := CopyOf(action.Object.(Object))
+		return a.update(kind, a.stored(tracker, action, sent.GetName()), sent, action.Subresource)
+	case clienttesting.PatchActionImpl:
+		stored := a.stored(tracker, action, action.Name)
+		if stored == nil {
+			return change, apierrors.NewNotFound(action.GetResource().GroupResource(), action.Name)
+		}
+		sent, err := Patched(stored, action.PatchType, action.Patch)
+		if err != nil {
+			return change, err
+		}
+		a.patched.Store(patchKey(action), CopyOf(sent))
+		return a.update(kind, stored, sent, action.Subresource)
+	case clienttesting.DeleteActionImpl:
+		return kind.Delete(a.stored(tracker, action, action.Name), action.Name, action.DeleteOptions, metav1.Now())
 	}
-	sent, err := Patched(stored, action.PatchType, action.Patch)
-	if err != nil {
-		return nil, err
-	}
-	a.patched.Store(patchKey(action), copyOf(sent))
-	return a.update(tracker, action, stored, sent)
+	return change, apierrors.NewMethodNotSupported(action.GetResource().GroupResource(), action.GetVerb())
 }
 
 // SentBy returns the object that a patch asked to store, or nil if there was none to
@@ -130,16 +119,11 @@ func patchKey(action clienttesting.PatchAction) string {
 	return action.GetResource().Resource + " " + action.GetName() + " " + string(action.GetPatch())
 }
 
-func (a *FakeAPI) update(tracker clienttesting.ObjectTracker, action clienttesting.Action, stored, sent Object) (runtime.Object, error) {
-	sent = copyOf(sent)
+func (a *FakeAPI) update(kind *Kind, stored, sent Object, subresource string) (Change, error) {
 	if err := a.admit("update", sent); err != nil {
-		return nil, err
+		return Change{}, err
 	}
-	change, err := Served(action.GetResource().Resource).Update(stored, sent, action.GetSubresource())
-	if err != nil {
-		return nil, err
-	}
-	return a.commit(tracker, action, change)
+	return kind.Update(stored, sent, subresource)
 }
 
 func (a *FakeAPI) admit(operation string, sent Object) error {
@@ -147,17 +131,6 @@ func (a *FakeAPI) admit(operation string, sent Object) error {
 		return nil
 	}
 	return a.Admit(operation, sent)
-}
-
-func (a *FakeAPI) delete(tracker clienttesting.ObjectTracker, action clienttesting.DeleteActionImpl) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	stored := a.stored(tracker, action, action.Name)
-	change, err := Served(action.GetResource().Resource).Delete(stored, action.Name, action.DeleteOptions, metav1.Now())
-	if err == nil {
-		_, err = a.commit(tracker, action, change)
-	}
-	return err
 }
 
 // commit stores a change, and returns the answer.

@@ -49,7 +49,7 @@ func HandedOverTo(object metav1.Object, foo Object) bool {
 // OthersPart returns a copy of an object without the fields that a Foo owns, or for a nil
 // Foo without those that any Foo may own, and without those that the API server sets.
 func (k *Kind) OthersPart(object, foo Object) Object {
-	part := copyOf(object)
+	part := CopyOf(object)
 	part.SetResourceVersion("")
 	part.SetGeneration(0)
 	part.SetManagedFields(nil)

@@ -100,7 +100,7 @@ func (k *Kind) Update(stored, sent Object, subresource string) (Change, error) {
 	switch {
 	case next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0:
 		// The object is deleted as it was: the update is not stored, but answered.
-		return Change{watch.Deleted, copyOf(stored), next}, nil
+		return Change{watch.Deleted, CopyOf(stored), next}, nil
 	case equality.Semantic.DeepEqual(stored, next):
 		return Change{Answer: next}, nil // a write that changes nothing does not change the version
 	}
@@ -122,7 +122,7 @@ func (k *Kind) Delete(stored Object, name string, options metav1.DeleteOptions, 
 	next := k.terminating(stored, options, now)
 	switch {
 	case next == nil:
-		return Change{Event: watch.Deleted, Object: copyOf(stored)}, nil
+		return Change{Event: watch.Deleted, Object: CopyOf(stored)}, nil
 	case equality.Semantic.DeepEqual(stored, next):
 		return Change{}, nil
 	}
@@ -132,7 +132,7 @@ func (k *Kind) Delete(stored Object, name string, options metav1.DeleteOptions, 
 // Created returns an object as the API server stores one that is created. The caller sets
 // its UID and resourceVersion.
 func (k *Kind) Created(sent Object) Object {
-	object := copyOf(sent)
+	object := CopyOf(sent)
 	k.Default(object)
 	object.SetGeneration(0)
 	if k.Generation != nil {
@@ -154,18 +154,18 @@ func (k *Kind) Stored(foo Object) Object {
 // Updated returns an object as the API server stores it after an update: a write of the
 // status changes only the status, any other write everything else.
 func (k *Kind) Updated(stored, sent Object, subresource string) Object {
-	next := copyOf(sent)
+	next := CopyOf(sent)
 	if subresource == "status" {
-		next = copyOf(stored)
+		next = CopyOf(stored)
 		if status := statusOf(next); status.IsValid() {
-			status.Set(statusOf(copyOf(sent)))
+			status.Set(statusOf(CopyOf(sent)))
 			truncateTimes(status)
 		}
 		k.Default(next)
 		return next
 	}
 	if status := statusOf(next); status.IsValid() {
-		status.Set(statusOf(copyOf(stored)))
+		status.Set(statusOf(CopyOf(stored)))
 	}
 	k.Default(next)
 	next.SetUID(stored.GetUID())
@@ -219,7 +219,7 @@ func Patched(stored Object, kind types.PatchType, patch []byte) (Object, error) 
 // terminating returns an object as the API server stores it after a delete, or nil if the
 // delete removes it.
 func (k *Kind) terminating(stored Object, options metav1.DeleteOptions, now metav1.Time) Object {
-	next := copyOf(stored)
+	next := CopyOf(stored)
 	if options.PropagationPolicy != nil {
 		next.SetFinalizers(finalizersWith(*options.PropagationPolicy, next.GetFinalizers()))
 	}
@@ -263,7 +263,8 @@ func ClearObservedGeneration(object Object) {
 	}
 }
 
-func copyOf(object Object) Object { return as[Object](object.DeepCopyObject()) }
+// CopyOf returns a copy of an object.
+func CopyOf(object Object) Object { return as[Object](object.DeepCopyObject()) }
 
 // statusOf returns the field Status of an object, which is not valid for kinds without a
 // status.

@@ -183,7 +183,7 @@ func newFuzzChild(kind *Kind, foo Object, name string, how ChildCase, fill *Fill
 		object.SetAnnotations(with(object.GetAnnotations(), samplev1alpha1.AnnotationAdoptBy, by))
 	}
 	// Do not change the objects of the lists.
-	return copyOf(object)
+	return CopyOf(object)
 }
 
 // ownerName makes an owner's name of words. It may be anything but empty.
@@ -229,7 +229,7 @@ func (w *FuzzWorld) Live() *FuzzWorld {
 	live := &FuzzWorld{Owner: w.Owner, fooCase: w.fooCase}
 	live.Foo = live.asking(pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy()))
 	for i, child := range w.Children {
-		if now := pick(w.childCases[i].Live, childNews)(copyOf(child)); now != nil {
+		if now := pick(w.childCases[i].Live, childNews)(CopyOf(child)); now != nil {
 			now.SetOwnerReferences(ofKind(KindOf(child), now.GetOwnerReferences()))
 			live.Children = append(live.Children, now)
 		}

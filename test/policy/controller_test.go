@@ -20,12 +20,26 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// Nothing of a new child may be other than the controller makes it. The test sets each
-// field that the kind has, one at a time.
-func TestAThiefCreatesOnlyWhatFoosAskFor(t *testing.T) {
-	eachKind(t, (*row).testFieldsOfNewChildren)
+func TestTheShippedPolicies(t *testing.T) {
+	s := newServer(t, "")
+	for _, r := range rows {
+		t.Run(r.Kind, func(t *testing.T) { r.testPolicy(t, s) })
+	}
 }
 
+// testPolicy tests what the policy of a kind does with what the controller writes, and with what somebody
+// with its token may try.
+func (r *row) testPolicy(t *testing.T, s *server) {
+	for what, test := range map[string]func(t *testing.T, s *server){
+		"creates": r.testCreates, "repairs": r.testRepairs, "adoptions": r.testAdoptions, "deletes": r.testDeletes,
+		"fields of new children": r.testFieldsOfNewChildren, "fields of children": r.testFieldsOfChildren, "attempts": r.testAttempts,
+	} {
+		t.Run(what, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// Nothing of a new child may be other than the controller makes it. The test sets each
+// field that the kind has, one at a time.
 func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	desired := stored[object](t, r.Desired(foo, r.seenBy(foo)))
@@ -50,10 +64,6 @@ func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 // Nothing of a Foo's child may be changed except what the Foo owns. The test changes and
 // removes each field of a child in which every field is set, one at a time, and sets each to
 // the value of a new child.
-func TestAThiefChangesOnlyOwnedFields(t *testing.T) {
-	eachKind(t, (*row).testFieldsOfChildren)
-}
-
 func (r *row) testFieldsOfChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	tried := 0
@@ -130,11 +140,7 @@ func (r *row) read(t *testing.T, fields any) (object, bool) {
 	return stored(t, child), true
 }
 
-// TestAThiefsAttempts makes the attempts of any kind, and those that a row lists.
-func TestAThiefsAttempts(t *testing.T) {
-	eachKind(t, (*row).testAttempts)
-}
-
+// testAttempts makes the attempts of any kind, and those that a row lists.
 func (r *row) testAttempts(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	desired, own, nobodys := r.Desired(foo, r.seenBy(foo)), r.own(t, foo), r.own(t, foo)
@@ -197,21 +203,12 @@ func atLeast(t *testing.T, tried, fields int) {
 	t.Logf("%d fields tried", tried)
 }
 
-func TestTheControllerCreatesWhatFoosAskFor(t *testing.T) {
-	eachKind(t, (*row).testCreates)
-}
-
 func (r *row) testCreates(t *testing.T, s *server) {
 	for _, foo := range r.wanting() {
 		if err := s.create(t, r.Desired(foo, r.seenBy(foo))); err != nil {
 			t.Errorf("for the Foo %s: %v", foo.GetName(), err)
 		}
 	}
-}
-
-// TestTheControllerRepairsAnyDrift takes children with random content.
-func TestTheControllerRepairsAnyDrift(t *testing.T) {
-	eachKind(t, (*row).testRepairs)
 }
 
 func (r *row) testRepairs(t *testing.T, s *server) {
@@ -252,11 +249,6 @@ func (r *row) patched(t *testing.T, child, update object) object {
 	return patched.(object)
 }
 
-// TestTheControllerAdoptsWhatAsksForIt takes children with random content.
-func TestTheControllerAdoptsWhatAsksForIt(t *testing.T) {
-	eachKind(t, (*row).testAdoptions)
-}
-
 func (r *row) testAdoptions(t *testing.T, s *server) {
 	for _, foo := range r.wanting() {
 		r.testUpdates(t, s, func(child object) { r.orphan(child, foo) })
@@ -282,10 +274,6 @@ func ownerRef(kind, name string) metav1.OwnerReference {
 
 // The controller deletes a Foo's child in the background, so that what the child owns is
 // deleted, too.
-func TestTheControllerDeletesOnlyFoosChildren(t *testing.T) {
-	eachKind(t, (*row).testDeletes)
-}
-
 func (r *row) testDeletes(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	own, nobodys, anothers := r.own(t, foo), r.own(t, foo), r.own(t, foo)

@@ -179,12 +179,7 @@ func TestGeneratedPolicies(t *testing.T) {
 				return false
 			})
 			s := newServerWith(t, "", append(objects, decode([]byte(text))...))
-			for what, test := range map[string]func(t *testing.T, s *server){
-				"creates": k.testCreates, "repairs": k.testRepairs, "adoptions": k.testAdoptions, "deletes": k.testDeletes,
-				"fields of new children": k.testFieldsOfNewChildren, "fields of children": k.testFieldsOfChildren, "attempts": k.testAttempts,
-			} {
-				t.Run(what, func(t *testing.T) { test(t, s) })
-			}
+			k.testPolicy(t, s)
 			if t.Failed() {
 				t.Logf("The policy:\n%s", text)
 			}

@@ -77,15 +77,6 @@ func anyType[T object](typed ...attempt[T]) (untyped []attempt[object]) {
 	return untyped
 }
 
-// eachKind runs a test for each row.
-func eachKind(t *testing.T, test func(r *row, t *testing.T, s *server)) {
-	t.Helper()
-	s := newServer(t, "")
-	for _, r := range rows {
-		t.Run(r.Kind, func(t *testing.T) { test(r, t, s) })
-	}
-}
-
 func (r *row) resource(t *testing.T) schema.GroupVersionResource {
 	t.Helper()
 	return resourceOf(kindOf(t, r.Empty()))

@@ -98,7 +98,7 @@ func (a *apiServer) get(id objectID) (footest.Object, error) {
 	if !ok {
 		return nil, apierrors.NewNotFound(id.kind.Resource.GroupResource(), id.name)
 	}
-	return copyOf(stored), nil
+	return footest.CopyOf(stored), nil
 }
 
 // list returns the objects of a kind as they were at a version, sorted by name.
@@ -110,7 +110,7 @@ func (a *apiServer) list(kind *footest.Kind, version int) []footest.Object {
 		if change.id.kind != kind {
 			continue
 		}
-		present[change.id.name] = copyOf(change.object)
+		present[change.id.name] = footest.CopyOf(change.object)
 		if change.kind == watch.Deleted {
 			delete(present, change.id.name)
 		}
@@ -146,7 +146,7 @@ func (a *apiServer) raiseGeneration(id objectID) {
 	if !ok || id.kind.Generation == nil {
 		return
 	}
-	next := copyOf(stored)
+	next := footest.CopyOf(stored)
 	next.SetGeneration(next.GetGeneration() + 2)
 	a.commit(id, footest.Change{Event: watch.Modified, Object: next})
 }
@@ -167,7 +167,7 @@ func (a *apiServer) commit(id objectID, done footest.Change) footest.Object {
 	if done.Answer == nil {
 		return nil
 	}
-	return copyOf(done.Answer)
+	return footest.CopyOf(done.Answer)
 }
 
 // versionText returns the resourceVersion of an index in the history.
@@ -259,7 +259,7 @@ func (w *apiWatch) deliver(c change) bool {
 		return false
 	}
 	// Deliver a copy, because the reader may change it.
-	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: copyOf(c.object)}}
+	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: footest.CopyOf(c.object)}}
 	point, f := w.conn.cluster.reach(eventVerb+strings.ToLower(string(c.kind)), c.id)
 	if f.event == nil {
 		return d.send()
@@ -292,8 +292,6 @@ func (w *apiWatch) wait(left func() time.Duration) bool {
 	}
 	return w.done.Err() == nil
 }
-
-func copyOf(object footest.Object) footest.Object { return object.DeepCopyObject().(footest.Object) }
 
 // admissionFaults last until after the change of the next step.
 var admissionFaults = []fault{
@@ -338,7 +336,7 @@ func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
 	if !time.Now().Before(c.mutatedUntil) {
 		return sent, nil
 	}
-	changed := copyOf(sent)
+	changed := footest.CopyOf(sent)
 	if ref := metav1.GetControllerOf(changed); ref != nil {
 		if foo, err := c.api.get(objectID{c.owner.Kind, ref.Name}); err == nil {
 			kind.Drift(changed, foo)

@@ -41,9 +41,9 @@ const (
 // check lets the cluster come to rest after the last step and the last fault, checks all
 // objects and the history, and returns the objects.
 func (c *cluster) check(rest time.Duration) []footest.Object {
-	advance(rest)
+	footest.Advance(rest)
 	for c.sinceFault() < rest {
-		advance(rest - c.sinceFault())
+		footest.Advance(rest - c.sinceFault())
 	}
 	w := c.world()
 	for _, wrong := range w.WrongAtRest() {
@@ -112,7 +112,7 @@ func (c *cluster) checkIdle() {
 	before := len(c.points)
 	c.mu.Unlock()
 	c.tracef("no calls are expected from here on")
-	advance(idleTime)
+	footest.Advance(idleTime)
 	c.mu.Lock()
 	after := c.points[before:]
 	c.mu.Unlock()
@@ -133,7 +133,7 @@ func (c *cluster) checkAgainst(baseline, objects []footest.Object) {
 func withoutVersions(objects []footest.Object) []footest.Object {
 	var same []footest.Object
 	for _, object := range objects {
-		object = copyOf(object)
+		object = footest.CopyOf(object)
 		object.SetResourceVersion("")
 		if footest.IsOwner(object) {
 			conditions := footest.ConditionsOf(object)

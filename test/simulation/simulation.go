@@ -156,13 +156,13 @@ func (l workload) run(t *testing.T, owner *footest.OwnerRow, start Start, inject
 		defer c.end()
 		for _, s := range l.before {
 			c.take(s)
-			advance(settleTime)
+			footest.Advance(settleTime)
 		}
 		c.startController()
-		advance(settleTime)
+		footest.Advance(settleTime)
 		for _, s := range l.steps {
 			c.take(s)
-			advance(settleTime)
+			footest.Advance(settleTime)
 		}
 		check(c)
 	})
@@ -190,11 +190,4 @@ func pattern(name string) string {
 		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
 	}
 	return strings.Join(parts, "/")
-}
-
-// advance lets time pass in the bubble, and returns when everything that is due has
-// happened.
-func advance(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
 }

@@ -17,6 +17,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/record"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -137,6 +138,15 @@ func recordEvent(_ context.Context, _ Clients, recorder record.EventRecorder, fo
 	return nil
 }
 
+func TestAListShowsTheStateOfItsVersion(t *testing.T) {
+	api, a := newAPIServer(), objectID{footest.FooKind, "a"}
+	api.commit(a, footest.Change{Event: watch.Added, Object: footest.Foo("a")})
+	api.commit(a, footest.Change{Event: watch.Deleted, Object: footest.Foo("a")})
+	if then, now := api.list(footest.FooKind, 1), api.list(footest.FooKind, api.version()); len(then) != 1 || len(now) != 0 {
+		t.Errorf("the lists before and after a deletion have %v and %v", then, now)
+	}
+}
+
 func TestALaterHoldDoesNotEndAnEarlierOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &connection{heldUntil: map[*footest.Kind]time.Time{}}
@@ -159,7 +169,7 @@ func TestAdmissionsAreInForceTogether(t *testing.T) {
 			if _, err := c.admit(footest.Primary.ForeignNamed("web")); (err != nil) != want.refuses || c.mutatesWrites() != want.mutates {
 				t.Errorf("after %s the error is %v, and whether writes are mutated is %v", time.Since(now), err, c.mutatesWrites())
 			}
-			advance(time.Second)
+			footest.Advance(time.Second)
 		}
 	})
 }
@@ -198,7 +208,7 @@ func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 		return eventFaults[i]
 	}
 	w := workload{steps: []step{"create a web; scale a 2; scale a 3"}}
-	w.run(t, footest.FooOwner, rewatch, inject, func(*cluster) { advance(recoveryTime) })
+	w.run(t, footest.FooOwner, rewatch, inject, func(*cluster) { footest.Advance(recoveryTime) })
 	if expired < longDelay || expired > longDelay+settleTime+time.Second {
 		t.Errorf("the watch ended with 410 Gone after %s", expired)
 	}

@@ -49,7 +49,7 @@ func (c *cluster) take(s step) {
 	for _, a := range acts {
 		c.carryOut(a)
 		if len(acts) > 1 {
-			advance(time.Millisecond)
+			footest.Advance(time.Millisecond)
 		}
 	}
 }
@@ -59,7 +59,7 @@ var errTooEarly = errors.New("the object is not there, or still there")
 // carryOut repeats a user's write until it succeeds, at most for userTimeout. It may have to
 // wait for an object that does not exist yet, or until one in deletion is gone.
 func (c *cluster) carryOut(a model.Act) {
-	for began := time.Now(); ; advance(time.Second) {
+	for began := time.Now(); ; footest.Advance(time.Second) {
 		stored, _ := c.api.get(objectID{a.Kind, a.Name})
 		err := errTooEarly
 		if r, ok := a.Request(stored); ok {
@@ -191,7 +191,7 @@ func (u *randomUser) actions() map[string]func(*rapid.T) {
 		"inject a fault": u.injectLater,
 		"": func(t *rapid.T) {
 			// The wait is never 0, so that the effects of one step precede the next.
-			advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortDelay, longDelay}).Draw(t, "wait"))
+			footest.Advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortDelay, longDelay}).Draw(t, "wait"))
 			u.failOnViolations(t)
 		},
 	}

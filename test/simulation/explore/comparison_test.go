@@ -10,10 +10,12 @@ import (
 	"testing"
 	"testing/synctest"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/model"
 )
@@ -105,7 +107,7 @@ var serverDefects = map[string]struct {
 		if sent.Verb == "update" {
 			sent.Subresource = ""
 		}
-	}}, "the object in the answer to update-status Foo a differs"},
+	}}, "the event MODIFIED of Foo a differs"},
 }
 
 func TestTheComparisonFindsDefects(t *testing.T) {
@@ -137,28 +139,53 @@ func usersScene(t *testing.T) *scene {
 	return s
 }
 
-// sendAsUsers sends requests of users without a controller: a Foo is created, written without a
-// change, changed, written and deleted from an old version, and deleted in the foreground.
+// sendAsUsers sends requests of users without a controller, and checks the model's answers: a Foo is
+// created, written without a change, changed, written and deleted from an old version, and deleted in
+// the foreground, twice.
 func sendAsUsers(t *testing.T, s *scene) {
 	t.Helper()
 	x := explored{s.empty(), s}
-	send := func(verb, subresource string, sent runtime.Object) {
-		_, _ = x.serve(s.request(0, verb, subresource, sent))
+	// send sends a request, and returns a copy of the Foo after it, which must have a generation.
+	send := func(verb, subresource string, sent runtime.Object, reason metav1.StatusReason, generation int64) *samplev1alpha1.Foo {
+		t.Helper()
+		r := s.request(0, verb, subresource, sent)
+		if _, err := x.serve(r); apierrors.ReasonForError(err) != reason || (err == nil) != (reason == "") {
+			t.Fatalf("%s is answered with %v, want the reason %q", r, err, reason)
+		}
+		foo := copyOf(x.store[0].Object).(*samplev1alpha1.Foo)
+		if foo.Generation != generation {
+			t.Errorf("after %s the generation is %d, want %d", r, foo.Generation, generation)
+		}
+		return foo
 	}
-	send("create", "", s.Owner.Asking("a", "web", 1))
-	first := copyOf(x.store[0].Object)
-	send("update", "", first)
-	changed := copyOf(first)
-	s.Owner.Resize(changed, 2)
-	send("update", "status", changed)
-	send("update", "", changed)
-	send("update", "", first)
-	send("delete", "", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new(first.GetResourceVersion())}})
-	send("delete", "", &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)})
-	gone := copyOf(x.store[0].Object)
-	gone.SetFinalizers(nil)
-	send("update", "", gone)
-	if x.store[0] != nil {
-		t.Fatalf("the path leaves %v", x.store[0])
+	asked := s.Owner.Asking("a", "web", 1)
+	asked.SetFinalizers([]string{"example.com/first"})
+	first := send("create", "", asked, "", 1)
+	send("create", "", asked, metav1.StatusReasonAlreadyExists, 1)
+	send("update", "", first, "", 1)
+	changed := first.DeepCopy()
+	changed.Spec.Replicas, changed.Status.Replicas = new(int32(2)), 3
+	stored := send("update", "status", changed, "", 1)
+	stored.Spec.Replicas, stored.Status.Replicas = new(int32(2)), 0
+	stored = send("update", "", stored, "", 2)
+	if *stored.Spec.Replicas != 2 || stored.Status.Replicas != 3 {
+		t.Errorf("the writes of the status and of the spec stored %+v", stored)
+	}
+	send("update", "", first, metav1.StatusReasonConflict, 2)
+	for _, only := range []*metav1.Preconditions{{ResourceVersion: &first.ResourceVersion}, metav1.NewUIDPreconditions("another")} {
+		send("delete", "", &metav1.DeleteOptions{Preconditions: only}, metav1.StatusReasonConflict, 2)
+	}
+	foreground := &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
+	send("delete", "", foreground, "", 3)
+	held := send("delete", "", foreground, "", 3)
+	held.Finalizers, held.DeletionTimestamp = []string{metav1.FinalizerDeleteDependents}, nil // nobody can take it back
+	held = send("update", "", held, "", 3)
+	if held.DeletionTimestamp == nil || len(held.Finalizers) != 1 {
+		t.Errorf("after its deletion, a Foo with a finalizer is %+v", held)
+	}
+	held.Finalizers = nil
+	_, _ = x.serve(s.request(0, "update", "", held))
+	if _, err := x.serve(s.request(0, "delete", "", foreground)); x.store[0] != nil || !apierrors.IsNotFound(err) {
+		t.Errorf("the path leaves %v, and another deletion is answered with %v", x.store[0], err)
 	}
 }

@@ -81,10 +81,6 @@ func Denial(code int32) error {
 	}}
 }
 
-func copyOf(object footest.Object) footest.Object {
-	return object.DeepCopyObject().(footest.Object) //nolint:forcetypeassert // as the original
-}
-
 // Duty is a kind of write that the control plane has to make.
 type Duty uint8
 
@@ -122,7 +118,7 @@ func Duties(w oracle.World, yield func(Duty, footest.Object)) {
 		case owner != nil && isHeld(owner, metav1.FinalizerOrphanDependents):
 			yield(Orphan, object)
 		}
-		if footest.KindOf(object).Advance(copyOf(object)) {
+		if footest.KindOf(object).Advance(footest.CopyOf(object)) {
 			yield(Advance, object)
 		}
 	}
@@ -141,7 +137,7 @@ func isHeld(object footest.Object, finalizer string) bool {
 // Request returns the write that carries out a duty.
 func (d Duty) Request(object footest.Object) Request {
 	r := Request{Verb: "update", Kind: footest.KindOf(object), Name: object.GetName()}
-	changed := copyOf(object)
+	changed := footest.CopyOf(object)
 	switch d {
 	case Collect:
 		r.Verb = "delete"
@@ -306,7 +302,7 @@ func create(kind *footest.Kind, name string, object footest.Object) Act {
 
 func change(kind *footest.Kind, name string, change func(footest.Object)) Act {
 	return Act{Kind: kind, Name: name, Verb: "update", sent: func(stored footest.Object) runtime.Object {
-		changed := copyOf(stored)
+		changed := footest.CopyOf(stored)
 		change(changed)
 		return changed
 	}}

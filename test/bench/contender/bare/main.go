@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -47,39 +48,41 @@ func main() {
 	}
 }
 
-// loop holds what the goroutines share.
-type loop struct {
-	kube   kubernetes.Interface
-	foos   clientset.Interface
-	events bool
-}
-
 func run(ctx context.Context, kubeconfig string, events, watches bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
 	}
 	config.QPS = -1
-	l := &loop{events: events}
-	if l.foos, err = clientset.NewForConfig(config); err != nil {
+	clients, errFoo := clientset.NewForConfig(config)
+	kube, errKube := kubernetes.NewForConfig(config)
+	if err := errors.Join(errFoo, errKube); err != nil {
 		return err
 	}
-	if l.kube, err = kubernetes.NewForConfig(config); err != nil {
-		return err
-	}
-	waiting, err := l.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	foos := clients.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
+	waiting, err := foos.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
-	if watches {
-		if err := l.watch(ctx, waiting.ResourceVersion); err != nil {
-			return err
+	if watches { // both that a controller has
+		since := metav1.ListOptions{ResourceVersion: waiting.ResourceVersion}
+		for _, open := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
+			foos.Watch, kube.AppsV1().Deployments(metav1.NamespaceAll).Watch,
+		} {
+			opened, err := open(ctx, since)
+			if err != nil {
+				return err
+			}
+			go func() {
+				for range opened.ResultChan() {
+				}
+			}()
 		}
 	}
 	workers, working := errgroup.WithContext(ctx)
 	workers.SetLimit(goroutines)
 	for i := range waiting.Items {
-		workers.Go(func() error { return l.settle(working, &waiting.Items[i]) })
+		workers.Go(func() error { return settle(working, kube, clients, &waiting.Items[i], events) })
 	}
 	if err := workers.Wait(); err != nil {
 		return err
@@ -89,34 +92,10 @@ func run(ctx context.Context, kubeconfig string, events, watches bool) error {
 }
 
 // settle makes the writes for one Foo, one after the other.
-func (l *loop) settle(ctx context.Context, foo *samplev1alpha1.Foo) error {
-	if err := objects.Settle(ctx, l.kube, l.foos, foo); err != nil {
-		return err
+func settle(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, foo *samplev1alpha1.Foo, event bool) error {
+	err := objects.Settle(ctx, kube, foos, foo)
+	if err == nil && event {
+		_, err = kube.CoreV1().Events(foo.Namespace).Create(ctx, objects.Event(foo), metav1.CreateOptions{})
 	}
-	if !l.events {
-		return nil
-	}
-	if _, err := l.kube.CoreV1().Events(foo.Namespace).Create(ctx, objects.Event(foo), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("writing an Event: %w", err)
-	}
-	return nil
-}
-
-// watch opens the two watches that a controller has, and discards their events.
-func (l *loop) watch(ctx context.Context, since string) error {
-	foos, err := l.foos.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: since})
-	if err != nil {
-		return err
-	}
-	deployments, err := l.kube.AppsV1().Deployments(metav1.NamespaceAll).Watch(ctx, metav1.ListOptions{ResourceVersion: since})
-	if err != nil {
-		return err
-	}
-	for _, w := range []watch.Interface{foos, deployments} {
-		go func() {
-			for range w.ResultChan() {
-			}
-		}()
-	}
-	return nil
+	return err
 }

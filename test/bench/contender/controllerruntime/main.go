@@ -56,7 +56,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := (&reconciler{client: manager.GetClient(), scheme: scheme, recorder: manager.GetEventRecorder("foo-controller")}).setUp(manager); err != nil {
+	err = ctrl.NewControllerManagedBy(manager).
+		For(&samplev1alpha1.Foo{}).
+		Owns(&appsv1.Deployment{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		Complete(&reconciler{client: manager.GetClient(), scheme: scheme, recorder: manager.GetEventRecorder("foo-controller")})
+	if err != nil {
 		return err
 	}
 	return manager.Start(ctrl.SetupSignalHandler())
@@ -66,16 +71,6 @@ type reconciler struct {
 	client   client.Client
 	scheme   *runtime.Scheme
 	recorder events.EventRecorder
-}
-
-// setUp registers the reconciler with the manager, for changes of Foos and their
-// Deployments.
-func (r *reconciler) setUp(manager ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(manager).
-		For(&samplev1alpha1.Foo{}).
-		Owns(&appsv1.Deployment{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
-		Complete(r)
 }
 
 // Reconcile creates or updates the Deployment that a Foo asks for, and writes the Foo's

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Budgets: how many requests the controller may make. And the test of the parser for the metrics.
+// Budgets: how many requests the controller may make.
 
 package measure
 
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	budgetFoos, budgetSettled = 60, 20
+	budgetFoos = 60
 	// restTime is how long there must be no request. It spans several resyncs, and is
 	// longer than the controller may postpone a status.
 	restTime   = 8 * time.Second
@@ -44,7 +44,7 @@ func TestBudgets(t *testing.T) {
 	bench, ours := underTest(ctx, t)
 	err := bench.in(ctx, false, func(s *session) error {
 		b := &budgets{session: s, subject: ours.With("ours", resync)}
-		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest) && t.Run("restart", b.restart)
+		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest)
 		return nil
 	})
 	if err != nil {
@@ -132,24 +132,8 @@ func (b *budgets) rest(t *testing.T) {
 	}
 }
 
-// restart checks that a restart writes nothing if all Foos have converged, or were created
-// as settled for the measurements of memory.
-func (b *budgets) restart(t *testing.T) {
-	b.running.stop()
-	if err := b.settledFoos(t.Context(), budgetFoos, budgetSettled); err != nil {
-		t.Fatal(err)
-	}
-	found, err := b.beside(t.Context(), b.subject, budgetFoos+budgetSettled, whileWaiting(restTime))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found.Calls.Writes() > 0 {
-		t.Errorf("requests after a restart: %v, want no writes", found.Calls)
-	}
-}
-
-// TestStarts measures the controller beside a few settled Foos: it becomes ready and idle, and
-// makes no request at rest.
+// TestStarts measures the controller beside a few Foos that were created as settled: it becomes ready and
+// idle, reads, writes nothing, and makes no request at rest.
 func TestStarts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
@@ -163,25 +147,7 @@ func TestStarts(t *testing.T) {
 	if start.Seconds == 0 || start.IdleSeconds < start.Seconds || start.CPUIdle == 0 || start.PeakMiB == 0 {
 		t.Errorf("the start is incomplete: %+v", start)
 	}
-	if len(start.Rest.Calls) > 0 {
-		t.Errorf("requests at rest: %v", start.Rest.Calls)
-	}
-}
-
-func TestParseFlows(t *testing.T) {
-	got, err := parseFlows([]byte(`
-# TYPE apiserver_flowcontrol_dispatched_requests_total counter
-apiserver_flowcontrol_dispatched_requests_total{flow_schema="bench.get.foos",priority_level="workload-low"} 3
-apiserver_flowcontrol_dispatched_requests_total{flow_schema="bench.get.foos",priority_level="another"} 4
-apiserver_flowcontrol_dispatched_requests_total{flow_schema="bench.other",priority_level="workload-low"} 5
-apiserver_flowcontrol_dispatched_requests_total{flow_schema="exempt",priority_level="exempt"} 1000
-# TYPE apiserver_request_total counter
-apiserver_request_total{verb="GET"} 7
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (map[string]float64{"get foos": 7, "other": 5}); !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if start.Calls["watch foos"] == 0 || start.Calls.Writes() > 0 || len(start.Rest.Calls) > 0 {
+		t.Errorf("requests at the start: %v, want a watch of Foos and no writes; and at rest: %v, want none", start.Calls, start.Rest.Calls)
 	}
 }

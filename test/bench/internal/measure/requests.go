@@ -247,10 +247,6 @@ func (s *session) flows(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	return parseFlows(text)
-}
-
-func parseFlows(text []byte) (map[string]float64, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
