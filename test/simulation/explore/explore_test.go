@@ -6,7 +6,6 @@
 package explore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -196,6 +195,8 @@ var shownIn = map[string]string{
 	"a fight is not told":                                       "fight",
 	"a fight never ends":                                        "fight",
 	"a mutation of a creation counts as one of updates":         "mutated",
+	// Whether a state of rest is right is known at the end of the world, 350,000 states later.
+	"a change that comes during a sync in back-off is dropped": "drift, any fault",
 }
 
 func TestMutants(t *testing.T) {
@@ -217,7 +218,11 @@ func TestMutants(t *testing.T) {
 // check explores a mutant, and fails if that is not found which must be.
 func check(t *testing.T, root string, m mutants.Mutant) {
 	t.Helper()
-	output := exploreMutant(t, root, cmp.Or(shownIn[m.Name], "medium"), m)
+	worlds, minutes := "medium", "2"
+	if shownIn[m.Name] != "" {
+		worlds, minutes = shownIn[m.Name], "20"
+	}
+	output := exploreMutant(t, root, worlds, minutes, m)
 	broken := firstViolation.FindStringSubmatch(output)
 	switch {
 	case broken == nil && missed[m.Name] == "":
@@ -237,15 +242,15 @@ var firstViolation = regexp.MustCompile(`(?m)^explore: broken after (\d+) steps:
 // ran finds the last line of an exploration. Without it, the mutant was not built, or it crashed.
 var ran = regexp.MustCompile(`(?m)^explore: \d+ worlds, `)
 
-// exploreMutant explores worlds with a mutant, up to the first violation.
-func exploreMutant(t *testing.T, root, worlds string, m mutants.Mutant) string {
+// exploreMutant explores worlds with a mutant, up to the first violation, for some minutes each.
+func exploreMutant(t *testing.T, root, worlds, minutes string, m mutants.Mutant) string {
 	t.Helper()
 	list, err := m.Overlay(root, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := exec.CommandContext(t.Context(), "go", "test", "-v", "-vet=off", "-overlay="+list, "-count=1", "-timeout=0", "-failfast", "-run=^TestExplore$", ".",
-		"-args", "-explore="+worlds, "-explore.minutes=2", "-explore.gigabytes=3")
+		"-args", "-explore="+worlds, "-explore.minutes="+minutes, "-explore.gigabytes=3")
 	run.Dir = root
 	output, err := run.CombinedOutput()
 	if failed := (*exec.ExitError)(nil); err != nil && !errors.As(err, &failed) || !ran.Match(output) {
