@@ -207,7 +207,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) erro
 }
 
 func (s *ownerSync) sync(ctx context.Context) error {
-	// The response to a status write may have been lost, and its Event with it.
+	// First, because a sync may end early: a status write without a response may lack its Event.
 	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
 		s.recordTransition(s.owner, missed)
 	}
@@ -222,7 +222,7 @@ func (s *ownerSync) sync(ctx context.Context) error {
 	}
 	err := world.Err()
 	if queue.IsExpected(err) {
-		return err // a stale cache says nothing about the Foo, and the next sync is soon
+		return err // a stale cache, for example, says nothing about the Foo: see queue.Attempt
 	}
 	after := world.Status(metav1.NewTime(s.clock.Now()))
 	if plan.IsAtRest(after) {
@@ -231,9 +231,9 @@ func (s *ownerSync) sync(ctx context.Context) error {
 	return errors.Join(s.updateStatus(ctx, after, err == nil), err)
 }
 
-// updateStatus writes the Foo's status if it differs from the cached one, and records an
-// Event if the Foo's readiness changed. after is the Foo with the new status. After a
-// complete sync, a status that only counts the Pods of a rollout may wait.
+// updateStatus writes the status of after if it differs from the cached one, and records an
+// Event if the Foo's readiness changed. It also returns nil without a write if the CRD would
+// drop the status, or if the status may wait: see memory.Progress and memory.Replaced.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
 	inputs := plan.StatusInputs(s.owner)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
@@ -292,7 +292,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	return nil
 }
 
-// lastSent returns the Foo with the status that was last sent for it, whether stored or not.
+// lastSent returns the Foo with the status last sent, so that one that the CRD drops has one Event.
 func (s *ownerSync) lastSent() plan.Owner {
 	if s.memory.Pruned != nil {
 		return s.memory.Pruned

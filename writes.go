@@ -36,7 +36,7 @@ func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Act
 		if err = s.carryOut(ctx, child, action); err != nil {
 			s.metrics.Refused(failure.CauseOf(err))
 			err = s.backoff.Fail(s.key, part, inputs, err)
-		} else if action == plan.ActionDelete || len(child.Obsolete) == 0 {
+		} else if action == plan.ActionDelete || len(child.Obsolete) == 0 { // else a deletion may follow
 			s.backoff.Succeed(s.key, part)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims tests that what the documents say about the code is true.
+// Package claims checks the documents against the code, and their words.
 package claims
 
 import (

@@ -32,7 +32,7 @@ type LastSyncRVGetter interface {
 // controller records the resourceVersion of each write, and a sync begins only if the
 // caches include it.
 //
-// kube-controller-manager has done the same since 1.36 (KEP-5647, its consistency store in
+// kube-controller-manager has done the same since 1.36 (KEP-5647, also with EnsureReady, in
 // k8s.io/kubernetes/pkg/controller/util/consistency), without a time limit. Here a write that
 // the cache does not reach in time is forgotten: after a restore of etcd, versions start
 // again below it, and without a limit the key would be blocked forever. Each write has a

@@ -2,7 +2,7 @@
 
 // Package plan decides what a Foo needs: the action for each of its children, the objects
 // to write, the status, and the fields that the caches have to keep for these decisions. Its
-// functions are pure: they use no client, clock or context.
+// functions are pure, except NewBuckets: they use no client, clock or context.
 package plan
 
 import (

@@ -20,7 +20,7 @@ import (
 
 // The parts of a sync that are not a kind of children.
 const (
-	// PartStatus is the write of the Foo's status.
+	// PartStatus is the write of the owner's status.
 	PartStatus = "status"
 	// partSync is the sync as a whole, for example when it panics.
 	partSync = "sync"
@@ -268,7 +268,7 @@ func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 const reportAgain = time.Hour
 
 // Reports reports whether to report that a sync failed because of a cause: not if that was
-// already done in this series within reportAgain. Otherwise, many Foos that a quota refuses,
+// already done in this series within reportAgain. Otherwise, many owners that a quota refuses,
 // for example, would fill the log.
 func (r *Backoff) Reports(key cache.ObjectName, cause string) bool {
 	r.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Queue is client-go's work queue for the keys of Foos, in which namespaces take
+// Queue is client-go's work queue for the keys of owners, in which namespaces take
 // turns and low-priority keys wait for the others.
 type Queue struct {
 	workqueue.TypedDelayingInterface[cache.ObjectName]

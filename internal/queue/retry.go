@@ -25,7 +25,7 @@ const (
 	// in a row by chance. An admission webhook may also respond with the reasons of lost races.
 	LastRace = time.Second
 	// RefusedRetry is how long a refused write first waits for a change of the quota, the
-	// policy or the permissions, unless the Foo or its child changes earlier. It doubles
+	// policy or the permissions, unless the owner or its child changes earlier. It doubles
 	// each time, up to LastRetry. Some refusals pass by themselves: for half a minute after
 	// a CustomResourceDefinition is installed, the API server may not let its objects own
 	// others.
@@ -44,11 +44,11 @@ type Attempt struct {
 	// RefusalBackoff is true if the API server would refuse the same again, so that the
 	// back-off begins with RefusedRetry.
 	RefusalBackoff bool
-	// Held is true if only a change of the Foo's spec or of its child may trigger a sync
-	// before then, but neither a resync nor the Foo's own status.
+	// Held is true if only a change of the owner's spec or of its child may trigger a sync
+	// before then, but neither a resync nor the owner's own status.
 	Held bool
 	// Expected is true for everyday errors, such as a lost race. They do not change the
-	// Foo's status and are not logged as errors.
+	// owner's status and are not logged as errors.
 	Expected bool
 }
 
@@ -88,7 +88,7 @@ func NextAttempt(err error) Attempt {
 		// The controller is stopping.
 		return Attempt{Expected: true}
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// Nothing can be created there, and the Foo is deleted with its namespace.
+		// Nothing can be created there, and the owner is deleted with its namespace.
 		return Attempt{Again: true, After: LastRetry, Held: true, Expected: true}
 	case errors.Is(err, failure.ErrCRDMismatch):
 		return Attempt{Again: true, After: LastRetry, Held: true}

@@ -188,7 +188,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"deploymentName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a Deployment with this name exists that this Foo does not control, the controller does not change it.",
+							Description: "DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a Deployment with this name exists that this Foo does not control, the controller does not change it unless the Deployment requests adoption.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -246,7 +246,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 					},
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Selector is the label selector of the Deployment's Pods, in the string form that list requests use. An autoscaler that targets the Foo uses it to find the Pods, through the scale subresource. It is unset if it would exceed 4096 characters, which is possible for the selector of an adopted Deployment.",
+							Description: "Selector is the label selector of the Deployment's Pods, in the string form that list requests use. An autoscaler that targets the Foo uses it to find the Pods, through the scale subresource. It is unset if it would exceed 4096 characters, or 64 labels, expressions and values, as may happen after an adoption.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -55,7 +55,7 @@ type FooSpec struct {
 	// DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
 	// subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a
 	// Deployment with this name exists that this Foo does not control, the controller
-	// does not change it.
+	// does not change it unless the Deployment requests adoption.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be a DNS-1123 subdomain: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit (for example 'web-1')"
@@ -104,7 +104,7 @@ type FooStatus struct {
 	// Selector is the label selector of the Deployment's Pods, in the string form that
 	// list requests use. An autoscaler that targets the Foo uses it to find the Pods,
 	// through the scale subresource. It is unset if it would exceed 4096 characters,
-	// which is possible for the selector of an adopted Deployment.
+	// or 64 labels, expressions and values, as may happen after an adoption.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Selector string `json:"selector,omitempty"`

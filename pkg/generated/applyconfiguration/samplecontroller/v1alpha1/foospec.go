@@ -12,7 +12,7 @@ type FooSpecApplyConfiguration struct {
 	// DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
 	// subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a
 	// Deployment with this name exists that this Foo does not control, the controller
-	// does not change it.
+	// does not change it unless the Deployment requests adoption.
 	DeploymentName *string `json:"deploymentName,omitempty"`
 	// Suspend, if true, stops all writes for the Foo except to its status: its Deployment
 	// is not created, changed, adopted or deleted until Suspend is false or unset. Running

@@ -26,7 +26,7 @@ type FooStatusApplyConfiguration struct {
 	// Selector is the label selector of the Deployment's Pods, in the string form that
 	// list requests use. An autoscaler that targets the Foo uses it to find the Pods,
 	// through the scale subresource. It is unset if it would exceed 4096 characters,
-	// which is possible for the selector of an adopted Deployment.
+	// or 64 labels, expressions and values, as may happen after an adoption.
 	Selector *string `json:"selector,omitempty"`
 	// Conditions describe the state of the Foo. By default, the API server sets the
 	// condition Ready to Unknown with the reason Pending, so that tools do not take a Foo
