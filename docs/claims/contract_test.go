@@ -20,7 +20,7 @@ const moduleRoot = "../.."
 // testName matches a test, or a check of the end-to-end tests, as a document names it.
 var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
 
-// placed matches a test together with its folder.
+// placed matches a test together with its directory.
 var placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|test/[a-z]+) `((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
 
 // endToEnd matches the list of end-to-end tests of a case.
@@ -58,7 +58,7 @@ func glob(t *testing.T, pattern string) []string {
 }
 
 // TestTestsInDocumentsExist looks for each test that a document names, and for those whose
-// folder it names, there.
+// directory it names, there.
 func TestTestsInDocumentsExist(t *testing.T) {
 	existing := testsIn(t, ".", "test/*", "internal/*", "pkg/apis/*/*", "tools/*/test")
 	for _, document := range glob(t, "docs/*.md") {
@@ -76,7 +76,7 @@ func TestTestsInDocumentsExist(t *testing.T) {
 			}
 		}
 	}
-	// In the contract, a unit test without a folder is in the root package or internal/.
+	// In the contract, a unit test without a directory is in the root package or internal/.
 	rest := placed.ReplaceAllString(endToEnd.ReplaceAllString(read(t, "docs", "contract.md"), ""), "")
 	root := testsIn(t, ".", "internal/*")
 	for _, match := range testName.FindAllStringSubmatch(rest, -1) {
@@ -115,7 +115,7 @@ func TestRowsOfFaultsExist(t *testing.T) {
 	}
 }
 
-// testsIn returns the functions in the test files of some folders.
+// testsIn returns the functions in the test files of some directories.
 func testsIn(t *testing.T, folders ...string) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of docs/layout.md: its folders and its drawing of imports; of the names of code that
+// Tests of docs/layout.md: its directories and its drawing of imports; of the names of code that
 // documents link; of the code that they show; and that every patch applies.
 
 package claims
@@ -20,14 +20,14 @@ import (
 )
 
 var (
-	// folder matches a folder in docs/layout.md: at the start of a line, or in the first
+	// folder matches a directory in docs/layout.md: at the start of a line, or in the first
 	// cell of a table.
 	folder = regexp.MustCompile("(?m)^(?:\\| `)?([a-z][a-zA-Z0-9/-]*)/[` ]")
 	// arrow matches a line of the drawing of imports.
 	arrow = regexp.MustCompile(`(?m)^ +([a-z0-9]+) --> ([a-z0-9 &]+)$`)
 )
 
-// TestLayoutHasTheFolders also finds a folder that is gone, at any depth.
+// TestLayoutHasTheFolders also finds a directory that is gone, at any depth.
 func TestLayoutHasTheFolders(t *testing.T) {
 	named := map[string]bool{}
 	for _, match := range folder.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1) {
@@ -142,7 +142,7 @@ func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 }
 
 // TestDocumentsShowTheirCode looks for the excerpts in some documents, in which "…" stands for
-// what is left out, in the files in the folder of the same name. The tour applies each patch.
+// what is left out, in the files in the directory of the same name. The tour applies each patch.
 func TestDocumentsShowTheirCode(t *testing.T) {
 	for name, language := range map[string]string{"tour": "diff", "finalizer": "go", "second-child": "go", "second-kind": "go"} {
 		document, plain := read(t, "docs", name+".md"), strings.NewReplacer("\n+", "\n")

@@ -2,7 +2,7 @@
 
 // Command bench measures the controller, other controllers that do the same work, and a
 // client without a controller, which is the limit: on the same API server, in turn, in
-// one run. Each measurement starts a cluster of its own.
+// one run. Each measurement starts its own cluster.
 //
 //	bench [flags]                 from the root of the repository
 //	bench -report                 only write the report, from existing results
@@ -245,7 +245,7 @@ func (p *planner) chosen(programs ...measure.Program) []measure.Program {
 
 // controllers returns all controllers without a rate limiter. Upstream's is the last: it
 // writes the status of each Foo at its start, without what its types lack, so that the next
-// controller would find none settled. Where others follow it has a cluster of its own.
+// controller would find none settled. Where others follow it has its own cluster.
 func (p *planner) controllers() []measure.Program {
 	return p.chosen(p.programs.Ours, p.programs.ControllerRuntime, p.programs.Unlimited)
 }

@@ -261,7 +261,7 @@ func at(object any, keys ...string) any {
 	return object
 }
 
-// kustomize returns the objects that kubectl kustomize prints for a folder.
+// kustomize returns the objects that kubectl kustomize prints for a directory.
 func kustomize(t *testing.T, folder string) map[string]mapping {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), testcluster.Devcluster(t), "kubectl", "kustomize", folder).Output()

@@ -222,7 +222,7 @@ func (c *cluster) kubectl(args ...string) string {
 	return out
 }
 
-// helm runs Helm in a namespace, and waits until what it changes is as asked.
+// helm runs Helm in a namespace, and waits until its changes have had their effect.
 func (c *cluster) helm(namespace, values string, args ...string) error {
 	c.Helper()
 	args = append(args, "--kubeconfig="+c.kubeconfig, "--namespace="+namespace, "--wait", "--timeout="+patience.String())

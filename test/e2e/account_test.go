@@ -31,7 +31,7 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-// The shipped folders and names.
+// The shipped directories and names.
 const (
 	deployFolder     = moduleRoot + "/artifacts/deploy"
 	namespacedFolder = deployFolder + "/namespaced"
@@ -86,7 +86,7 @@ func (ns *namespace) createAccount(ctx context.Context) error {
 }
 
 // newAccount creates another account with the shipped permissions. A controller that needs
-// a Lease of its own uses it.
+// its own Lease uses it.
 func (ns *namespace) newAccount(t *testing.T) *account {
 	t.Helper()
 	objects, err := ns.in.accountIn(t.Context(), deployFolder+"/permissions")
@@ -117,7 +117,7 @@ const (
 	home = "home-of-the-account"
 )
 
-// accountIn renders the objects of the controller's account in a shipped folder, without
+// accountIn renders the objects of the controller's account in a shipped directory, without
 // the namespace and the roles of users. The names end with home, so that they conflict with
 // no others.
 func (c *testCluster) accountIn(ctx context.Context, folder string) (manifests, error) {
@@ -135,7 +135,7 @@ func (c *testCluster) accountIn(ctx context.Context, folder string) (manifests, 
 	}), err
 }
 
-// writeKustomization writes a kustomization with a shipped folder as its base.
+// writeKustomization writes a kustomization with a shipped directory as its base.
 func writeKustomization(folder, base, text string) error {
 	base, err := filepath.Abs(base)
 	if err == nil {
@@ -148,7 +148,7 @@ func writeKustomization(folder, base, text string) error {
 	return os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600)
 }
 
-// render returns the objects of a rendered folder.
+// render returns the objects of a rendered directory.
 func (c *testCluster) render(ctx context.Context, folder string) (manifests, error) {
 	text, err := c.runKubectl(ctx, "kustomize", folder)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *testCluster) render(ctx context.Context, folder string) (manifests, err
 	}
 }
 
-// objectsOf returns the objects of a rendered folder.
+// objectsOf returns the objects of a rendered directory.
 func objectsOf(t *testing.T, folder string) manifests {
 	t.Helper()
 	objects, err := cluster.render(t.Context(), folder)
@@ -247,7 +247,7 @@ func (ns *namespace) apply(ctx context.Context, folder string, objects manifests
 }
 
 // useAccount returns an existing account, with a new token. The kubeconfig is written into
-// a folder.
+// a directory.
 func useAccount(ctx context.Context, c *testCluster, folder, namespace, name string) (*account, error) {
 	a := &account{namespace: namespace, name: name, kubeconfig: filepath.Join(folder, "controller.kubeconfig")}
 	err := testcluster.WriteTokenKubeconfig(ctx, c.kube, c.kubeconfig, a.kubeconfig, namespace, name)

@@ -103,7 +103,7 @@ func TestSettledFoosCostNoWrites(t *testing.T) {
 
 	second := ns.startController(t)
 	k.awaitSyncs(t)
-	// A stop waits for the syncs under way, so that no write follows.
+	// A stop waits for the syncs in progress, so that no write follows.
 	second.stop(t)
 	footest.ExpectEqual(t, "the versions", before, ns.versions(t))
 }

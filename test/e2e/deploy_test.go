@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The shipped manifests, installed in a cluster of their own, checked, and uninstalled; and the
+// The shipped manifests, installed in their own cluster, checked, and uninstalled; and the
 // NetworkPolicy.
 
 package e2e
@@ -35,7 +35,7 @@ const imageAnnotation = "samplecontroller.k8s.io/image"
 
 const inShippedNamespace = "--namespace=" + shippedNamespace
 
-// TestTheManifestsInstallTheController starts a cluster of its own, because the manifests
+// TestTheManifestsInstallTheController starts its own cluster, because the manifests
 // have fixed names. KWOK simulates its nodes and the controller's Pods; the program runs
 // as a process with the token and the arguments of the Pods.
 func TestTheManifestsInstallTheController(t *testing.T) {
@@ -219,8 +219,8 @@ func (c *testCluster) startInstalled(t *testing.T, name string) *process {
 	return startController(t, append([]string{"-kubeconfig=" + installed.kubeconfig}, args...)...)
 }
 
-// writeOverlay writes a kustomization with one of the shipped folders as its base, and
-// returns its folder.
+// writeOverlay writes a kustomization with one of the shipped directories as its base, and
+// returns its directory.
 func writeOverlay(t *testing.T, base, text string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -229,7 +229,7 @@ func writeOverlay(t *testing.T, base, text string) string {
 }
 
 // TestTheInstallFileEqualsTheFolder checks that the file of make install-yaml is the
-// rendered folder with the image set, which is the documents' example, with a digest after the tag.
+// rendered directory with the image set, which is the documents' example, with a digest after the tag.
 func TestTheInstallFileEqualsTheFolder(t *testing.T) {
 	t.Parallel()
 	const (

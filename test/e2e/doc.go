@@ -28,6 +28,6 @@
 //
 //	E2E_KUBECONFIG  the cluster
 //	DEVCLUSTER_BIN  absolute path of the devcluster program: for kubectl (else the one on
-//	                PATH), and for the tests that need a cluster of their own (else they
+//	                PATH), and for the tests that need their own cluster (else they
 //	                are skipped)
 package e2e

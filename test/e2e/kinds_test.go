@@ -253,7 +253,7 @@ func (k kindIn) change(t *testing.T, name string, change func(footest.Object)) (
 	return changed
 }
 
-// createForeign creates the object that a Foo is going to ask for, as somebody else.
+// createForeign creates the object that a Foo is going to ask for, as someone else.
 func (k kindIn) createForeign(t *testing.T, foo footest.Object) footest.Object {
 	t.Helper()
 	foreign := k.ForeignNamed(k.Name(foo))

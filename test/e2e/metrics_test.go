@@ -58,7 +58,7 @@ func TestThePromisedMetricsExist(t *testing.T) {
 	names := map[string]bool{}
 	for _, line := range lines {
 		for _, object := range []string{"very-own-name", "its-child", ns.name} {
-			// The Lease has a name of its own, which is no Foo's.
+			// The Lease has its own name, which is no Foo's.
 			if strings.Contains(line, object) && !strings.HasPrefix(line, "leader_election_") {
 				t.Errorf("A series has the name of an object in it: %s", line)
 			}

@@ -159,7 +159,7 @@ func awaitThat(t *testing.T, want string, check func(ctx context.Context) error)
 	footest.Must(t, testcluster.Await(t.Context(), patience, want, check))
 }
 
-// stopTime bounds the time to stop a program. A controller gives the syncs under way 20
+// stopTime bounds the time to stop a program. A controller gives the syncs in progress 20
 // seconds.
 const stopTime = 30 * time.Second
 

@@ -123,7 +123,7 @@ func TestTheManualSaysWhatAThiefCanDo(t *testing.T) {
 	}
 }
 
-// rightsIn returns what the roles of a folder grant and its flow schemas prefer, in the
+// rightsIn returns what the roles of a directory grant and its flow schemas prefer, in the
 // words of the manual.
 func rightsIn(t *testing.T, folder string) []string {
 	t.Helper()

@@ -209,7 +209,7 @@ const (
 	ofStatus = ofSchema + "/properties/status/properties"
 )
 
-// TestWhatAnOlderCRDAcceptedDoesNoHarm starts a cluster of its own, because the CRD belongs to
+// TestWhatAnOlderCRDAcceptedDoesNoHarm starts its own cluster, because the CRD belongs to
 // the whole cluster. An older CRD has accepted statuses that Go can't read: the controller
 // repairs them, and they do not affect other Foos. It has also accepted a name that no Pod
 // label can hold: that Foo reports this, and can be deleted in the foreground, which takes

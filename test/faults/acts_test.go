@@ -260,7 +260,7 @@ func (tr *trial) serves(deployment string, replicas int32) {
 	}
 }
 
-// whileRefused acts while somebody refuses a write that a Foo needs. The Foo must report the
+// whileRefused acts while someone refuses a write that a Foo needs. The Foo must report the
 // reason, and the write must not be repeated all the time. afterwards ends the refusal.
 func (tr *trial) whileRefused(foo, reason string, act, afterwards func()) {
 	began := time.Now()

@@ -5,7 +5,7 @@
 // writers.
 //
 // The controller runs as a process against a real API server, behind a proxy that sees
-// all its requests (package proxy). A trial is one controller in a namespace of its own.
+// all its requests (package proxy). A trial is one controller in its own namespace.
 // It prepares some objects, breaks one thing, and calls one oracle, which checks that the
 // state is right within a bounded time, that no object of another writer has changed, and
 // that the controller then stops writing.

@@ -35,7 +35,7 @@ type scenario struct {
 	exempt bool
 	// isWorkload is true for a workload without a fault.
 	isWorkload bool
-	// breaksPlane is true if the row needs a control plane of its own.
+	// breaksPlane is true if the row needs its own control plane.
 	breaksPlane bool
 	// oursOnly says why the row can be run with our controller only. It is empty if the
 	// row can be run with both.

@@ -221,7 +221,7 @@ func (tr *trial) mustSay(foo string, words ...string) {
 	tr.must(tr.checkMessage(tr.ctx, foo, "", words...))
 }
 
-// soon bounds how long a Foo may take to report what somebody has to know. A denial that
+// soon bounds how long a Foo may take to report what someone has to know. A denial that
 // looks like a lost race is reported after the tenth, some three seconds later.
 const soon = 15 * time.Second
 

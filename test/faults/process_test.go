@@ -22,7 +22,7 @@ import (
 	"example.com/sample-controller/test/testcluster"
 )
 
-// stopTime bounds how long a controller may take to stop. Ours gives syncs under way 20
+// stopTime bounds how long a controller may take to stop. Ours gives syncs in progress 20
 // seconds.
 const stopTime = 40 * time.Second
 
@@ -96,7 +96,7 @@ type subject struct {
 	// isUpstream is true for upstream's controller. It takes no -namespace, so the proxy confines
 	// it to one. It has no conditions and no observedGeneration, which the oracle checks of ours.
 	// At each resync it writes a status and an Event for each Foo, by design: one row checks for
-	// that, and the others ignore it, so that each finds a problem of its own.
+	// that, and the others ignore it, so that each finds its own problem.
 	isUpstream bool
 	// writes is how many writes each workload makes without a fault: 0 if it fails. One that
 	// was not run, because of -run, is missing.

@@ -260,7 +260,7 @@ func (tr *trial) restartDuringScale(component string) {
 
 const (
 	// lostChanges is the least number of versions that a restore goes back: more than the
-	// cluster makes again while the trial is judged.
+	// cluster writes while the trial is judged.
 	lostChanges = 1000
 	// maxWritesAfterRestore is more than a controller needs to converge after the restore.
 	maxWritesAfterRestore = 200

@@ -39,7 +39,7 @@ var rowsE = []*scenario{
 	{row: "E2", title: "the leader is stopped during a write: it releases the Lease after the write",
 		quick: 1, oursOnly: noElection,
 		cases: one("SIGTERM during a write", withStandby(func(tr *trial, leader, standby *replica) {
-			// The last state of the Lease alone could miss that it was given back: the leader may
+			// The last state of the Lease alone could miss that it was released: the leader may
 			// take it again with its next renewal.
 			open := tr.holdScale(leader, proxy.Forward)
 			before, began := tr.awaitHolder(""), time.Now()
@@ -317,7 +317,7 @@ func (tr *trial) removeFromCRD(path string) {
 	tr.must(tr.cluster.kubectl(tr.ctx, "patch", "crd", "foos.samplecontroller.k8s.io", "--type=json", "--patch="+patch))
 }
 
-// newNeighbor returns another tenant of the same controllers, in a namespace of its own.
+// newNeighbor returns another tenant of the same controllers, in its own namespace.
 func (tr *trial) newNeighbor() *trial {
 	ns, err := tr.cluster.createNamespace(tr.ctx)
 	tr.must(err)

@@ -81,7 +81,7 @@ var rowsG7 = []*scenario{
 	{row: "G13", title: "two controllers with different images share a Foo",
 		exempt: true, cases: one("for a while", func(tr *trial) {
 			// Two controllers with different images have the same Foo. Each takes the other for
-			// somebody who undoes its repairs.
+			// someone who undoes its repairs.
 			r := tr.startWithFoo("a", 1)
 			began := time.Now()
 			other := tr.start("-image=nginx:other")
@@ -224,7 +224,7 @@ func (tr *trial) mustNotFight(r *replica, began time.Time) {
 	}
 }
 
-// mustBeStalled fails unless a Foo reports that it needs somebody else, and in whose name.
+// mustBeStalled fails unless a Foo reports that it needs someone else, and in whose name.
 func (tr *trial) mustBeStalled(foo, manager string) {
 	if tr.subject.isUpstream {
 		return

@@ -39,14 +39,14 @@ type trial struct {
 	plane *controlPlane
 	ns    string
 	// everywhere is true if the controllers work in all namespaces, and not only in ns. It
-	// needs a control plane of its own.
+	// needs its own control plane.
 	everywhere bool
 	// http2 is true if the controllers use HTTP/2, whose pings find dead connections.
 	http2  bool
 	folder string
 	// timeout bounds each wait.
 	timeout time.Duration
-	// replicas are the controllers, each behind a proxy of its own.
+	// replicas are the controllers, each behind its own proxy.
 	replicas []*replica
 	// phase says what is going on, for the message of a failure.
 	phase string

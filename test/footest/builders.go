@@ -172,7 +172,7 @@ func conflictStatus() samplev1alpha1.FooStatus {
 	}
 }
 
-// olderStatus returns the status of an earlier spec, with another condition of somebody
+// olderStatus returns the status of an earlier spec, with another condition of someone
 // else.
 func olderStatus() samplev1alpha1.FooStatus {
 	status := Settled("a")

@@ -78,7 +78,7 @@ func foreignDeployment() *appsv1.Deployment {
 	return deployment.DeepCopy() // one map for each of the labels
 }
 
-// clearOwnedOfDeployment removes the container that a Foo owns, too, if nobody else has
+// clearOwnedOfDeployment removes the container that a Foo owns, too, if no one else has
 // put anything into it.
 func clearOwnedOfDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
 	if foo == nil || foo.Spec.Replicas != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The kinds of children as the tests know them: one row for each, with a file of its own.
+// The kinds of children as the tests know them: one row for each, with its own file.
 // owners.go has the kinds whose objects own them.
 
 package footest
@@ -44,7 +44,7 @@ type Row[T Object] = RowOf[*samplev1alpha1.Foo, T]
 type RowOf[F, T Object] struct {
 	Resource schema.GroupVersionResource
 	Kind     string
-	// Blocks is true if the controller writes no later kind until this one is as asked.
+	// Blocks is true if the controller writes no later kind until this one is in its desired state.
 	Blocks bool
 	// Wanted reports whether a Foo asks for a child, and Ask makes one ask. They are nil if
 	// each Foo does.
@@ -56,7 +56,7 @@ type RowOf[F, T Object] struct {
 	// New returns a child as a Foo asks, as the controller creates it. Name, namespace and
 	// owner are set for it.
 	New func(foo F) T
-	// Foreign returns an object that somebody else made. By default it is one of New for
+	// Foreign returns an object that someone else made. By default it is one of New for
 	// another Foo, which has drifted.
 	Foreign func() T
 	// Default sets what the API server sets, and Invalid reports whether it refuses an
@@ -248,7 +248,7 @@ func ownedBy(foo, child Object, name string) Object {
 	return child
 }
 
-// ForeignNamed returns an object that somebody else made, under a name.
+// ForeignNamed returns an object that someone else made, under a name.
 func (k *Kind) ForeignNamed(name string) Object {
 	var object Object
 	if k.Foreign != nil {

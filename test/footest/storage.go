@@ -192,7 +192,7 @@ func truncateTimes(status reflect.Value) {
 	}
 }
 
-// Patched returns the object that a patch asks to store in place of the stored one: an
+// Patched returns the object that a patch asks to store instead of the stored one: an
 // update with the UID and the resourceVersion of the patch. Without a stored object, it has
 // what is in the patch.
 func Patched(stored Object, kind types.PatchType, patch []byte) (Object, error) {

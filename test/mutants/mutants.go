@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// Mutant is a mistake: in a file of the project, one text in place of another.
+// Mutant is a mistake: in a file of the project, one text instead of another.
 type Mutant struct {
 	// Name says what the mistake is. No other mutant has it.
 	Name string
@@ -50,14 +50,14 @@ func (m Mutant) Source(root string) ([]byte, error) {
 	return []byte(strings.Replace(string(text), m.From, m.To, 1)), nil
 }
 
-// IsOfDeletedFolder reports whether a mutant's file is in a folder that the project does not
+// IsOfDeletedFolder reports whether a mutant's file is in a directory that the project does not
 // have any more.
 func (m Mutant) IsOfDeletedFolder(root string) bool {
 	_, err := os.Stat(filepath.Join(root, filepath.Dir(m.File)))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Overlay writes a mutant's file into a folder, and a list for the flag -overlay of the go
+// Overlay writes a mutant's file into a directory, and a list for the flag -overlay of the go
 // command, whose path it returns.
 func (m Mutant) Overlay(root, folder string) (list string, err error) {
 	text, err := m.Source(root)

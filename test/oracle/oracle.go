@@ -207,7 +207,7 @@ func (h *History) describe(kind *footest.Kind, foo footest.Object, from, until u
 	return strings.Join(states, "; ")
 }
 
-// statusFolder is the environment variable with the folder for the recorded statuses.
+// statusFolder is the environment variable with the directory for the recorded statuses.
 const statusFolder = "RECORDED_STATUSES"
 
 // recorded is a state of a Foo as test/waiters reads it.
@@ -218,7 +218,7 @@ type recorded struct {
 	Foo        map[string]any `json:"foo"`
 }
 
-// KeepStatuses writes each distinct state of a Foo into the folder that the environment
+// KeepStatuses writes each distinct state of a Foo into the directory that the environment
 // variable RECORDED_STATUSES names, if it is set. It keeps what tools may judge by: the
 // generation, the spec and the status, without times.
 func (h *History) KeepStatuses() error { return h.keepStatuses(math.MaxUint64) }

@@ -94,12 +94,12 @@ type World struct {
 	Owner *footest.OwnerRow
 	// Objects are the owners and all objects of the kinds of their children.
 	Objects []footest.Object
-	// Refused is true if somebody refuses each write of a child.
+	// Refused is true if someone refuses each write of a child.
 	Refused bool
 }
 
 // WrongAtRest says what is not right in a world that does not change any more: an owner that
-// is neither as its spec asks, nor says in its status why not, and a child of nobody.
+// is neither as its spec asks, nor says in its status why not, and a child of no one.
 func (w World) WrongAtRest() []string {
 	var wrong []string
 	for _, object := range w.Objects {
@@ -184,7 +184,7 @@ func wrongStatus(foo footest.Object, status metav1.ConditionStatus, reason strin
 	return ""
 }
 
-// IsStalled reports whether an owner says that nothing will happen without somebody else.
+// IsStalled reports whether an owner says that nothing will happen without someone else.
 func IsStalled(foo footest.Object) bool {
 	for _, condition := range footest.ConditionsOf(foo) {
 		if condition.Type == "Stalled" {
@@ -194,7 +194,7 @@ func IsStalled(foo footest.Object) bool {
 	return false
 }
 
-// isFinal reports whether a reason at rest is one that only somebody else can end.
+// isFinal reports whether a reason at rest is one that only someone else can end.
 func isFinal(reason string) bool {
 	return strings.HasSuffix(reason, "Conflict") || strings.HasSuffix(reason, "Failed") || reason == "Suspended"
 }

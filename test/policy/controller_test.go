@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the controller writes, and what somebody with its token may try, which the policy
+// What the controller writes, and what someone with its token may try, which the policy
 // must refuse.
 
 package policy
@@ -27,7 +27,7 @@ func TestTheShippedPolicies(t *testing.T) {
 	}
 }
 
-// testPolicy tests what the policy of a kind does with what the controller writes, and with what somebody
+// testPolicy tests what the policy of a kind does with what the controller writes, and with what someone
 // with its token may try.
 func (r *row) testPolicy(t *testing.T, s *server) {
 	for what, test := range map[string]func(t *testing.T, s *server){

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The Deployment: its row, what the controller writes, and what somebody with the
+// The Deployment: its row, what the controller writes, and what someone with the
 // controller's token may try with it.
 
 package policy

@@ -2,7 +2,7 @@
 
 // Package policy tests the shipped admission policy without a cluster: it gives the API
 // server's admission plugin, as a library, what the controller writes, which the policy
-// must accept, and what somebody with the controller's token may try, which it must
+// must accept, and what someone with the controller's token may try, which it must
 // refuse. Before that, it sets the API server's own defaults.
 //
 // The kinds of children are those of internal/plan; a file beside deployment_test.go has the

@@ -43,7 +43,7 @@ var chosen = map[schema.GroupResource][]string{
 	{Resource: "services"}: {"spec.clusterIP", "spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy", "spec.ports.[*].nodePort"},
 }
 
-// With -update, the test writes the policies. A kind that has a policy of its own, written
+// With -update, the test writes the policies. A kind that has its own policy, written
 // by hand, gets none.
 func TestTheGeneratedPoliciesAreUpToDate(t *testing.T) {
 	wanted := sets.New[string]()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a row owns, by what its SetOwned does to children with random content.
+// The owned fields of a row, by what its SetOwned does to children with random content.
 
 package policy
 

@@ -25,7 +25,7 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// row is a row of the table in internal/plan, with cases of its own.
+// row is a row of the table in internal/plan, with its own cases.
 type row struct {
 	*plan.ChildKind
 	// plausible gives a child with random content what the API server requires, or what
@@ -36,7 +36,7 @@ type row struct {
 	// creates and updates are attempts with the controller's token to write a new child,
 	// or that of a Foo with others' fields, beside those of any kind.
 	creates, updates []attempt[object]
-	// adoptions are updates of a child of nobody, which agrees to be adopted.
+	// adoptions are updates of a child of no one, which agrees to be adopted.
 	adoptions []attempt[object]
 
 	owned *part // what ownedPart returns
@@ -51,7 +51,7 @@ type attempt[T any] struct {
 	refusal string
 }
 
-// rowsWithCases are those that have cases of their own, by their kind.
+// rowsWithCases are those that have their own cases, by their kind.
 var rowsWithCases = map[string]*row{"Deployment": deployments}
 
 // rows are the rows of all kinds of the program.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The generated policies: the rules of a kind about what a Foo owns, made from its row, in the words of
+// The generated policies: the rules of a kind about owned fields, made from its row, in the words of
 // the kind, and the text, which takes the rest of the policy that is written by hand.
 
 package policy
@@ -93,7 +93,7 @@ func (r *rules) conditions(owned *part, path []string, now, before, asked string
 }
 
 // same writes that an object or map is unchanged except for what is owned, and that this
-// is unchanged or as asked, an expression for an optional value.
+// is unchanged or as desired, an expression for an optional value.
 func (r *rules) same(owned *part, now, before, asked string) string {
 	if owned == nil || owned.fields == nil {
 		return now + " == " + before
@@ -123,8 +123,8 @@ func sameOthers(names []string, now, before string) string {
 }
 
 // sameNamed writes that the element of a name is unchanged except for what is owned. One is
-// required: nobody may remove it, or add another one of the name. One that is added may lack
-// what a child of its own gives it.
+// required: no one may remove it, or add another one of the name. One that is added may lack
+// what its own child gives it.
 func (r *rules) sameNamed(owned *part, name, now, before, asked string) string {
 	is := func(element string) string { return element + ".?name.orValue('') == " + quote(name) }
 	made := fmt.Sprintf("%s.filter(a, %s)", asked, is("a"))

@@ -124,7 +124,7 @@ func newServerWith(t *testing.T, image string, installedObjects []object) *serve
 	return s
 }
 
-// shipped returns the objects of the folder of permissions.
+// shipped returns the objects of the directory of permissions.
 func shipped(t *testing.T) []object {
 	t.Helper()
 	var objects []object
@@ -134,7 +134,7 @@ func shipped(t *testing.T) []object {
 	return objects
 }
 
-// files returns the manifests of the folder of permissions by their paths.
+// files returns the manifests of the directory of permissions by their paths.
 func files(t *testing.T) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob(permissions + "/*.yaml")

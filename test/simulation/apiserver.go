@@ -353,7 +353,7 @@ func (c *cluster) mutatesWrites() bool {
 }
 
 // touchChildren sets and removes an annotation of each child, which changes its version,
-// and a field of the spec that nobody owns, which changes its generation.
+// and a field of the spec that no one owns, which changes its generation.
 func (c *cluster) touchChildren() {
 	for _, object := range c.world().Objects {
 		if c.owner.Is(object) {

@@ -50,7 +50,7 @@ type Cluster struct {
 	*Process
 	// Log contains the output of devcluster.
 	Log *Log
-	// Data is the folder of the cluster's data, and Kubeconfig the path of the
+	// Data is the directory of the cluster's data, and Kubeconfig the path of the
 	// administrator's kubeconfig in it.
 	Data, Kubeconfig string
 
@@ -95,7 +95,7 @@ func (c *Cluster) Stop() error {
 	return nil
 }
 
-// Build compiles a Go program: a package, as seen from a folder, to a file.
+// Build compiles a Go program: a package, as seen from a directory, to a file.
 func Build(ctx context.Context, folder, output, pkg string, flags ...string) error {
 	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output, pkg})...)
 	build.Dir = folder

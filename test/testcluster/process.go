@@ -157,7 +157,7 @@ func LastLines(text string, n int) []string {
 type Log struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	written chan struct{} // closed at the next write; nil if nobody waits for one
+	written chan struct{} // closed at the next write; nil if no one waits for one
 }
 
 // Write appends to the log.

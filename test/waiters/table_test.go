@@ -141,7 +141,7 @@ type recorded struct {
 }
 
 // TestNoToolBelievesAFooBeforeItIsCarriedOut judges the statuses that the simulation of
-// faults records, or those in the folder RECORDED_STATUSES, if that is set: each other test
+// faults records, or those in the directory RECORDED_STATUSES, if that is set: each other test
 // with the oracle writes there, too. It refuses those that an end-to-end test writes by
 // itself, and those whose conditions a CustomResourceDefinition of such a test prunes.
 func TestNoToolBelievesAFooBeforeItIsCarriedOut(t *testing.T) {
@@ -176,7 +176,7 @@ func TestNoToolBelievesAFooBeforeItIsCarriedOut(t *testing.T) {
 }
 
 // simulate runs the simulation in the root module, which this module can't import, and
-// returns the folder with the statuses.
+// returns the directory with the statuses.
 func simulate(t *testing.T) string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(root, "simulation_test.go")); err != nil {

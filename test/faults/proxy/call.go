@@ -180,7 +180,7 @@ func Refuse(code int) Fault {
 const DenialText = `admission webhook "faults.example.com" denied the request: not today`
 
 // Denied answers with a code and no reason, as for an admission webhook that denies a
-// request with a code of its own.
+// request with its own code.
 func Denied(code int) Fault { return status(metav1.Status{Code: int32(code), Message: DenialText}) }
 
 // RetryAfter answers 429 with a Retry-After of some seconds.
@@ -195,7 +195,7 @@ func RetryAfterText(seconds int) Fault {
 	return answer(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte(text), seconds)
 }
 
-// status answers with a Status in place of the API server.
+// status answers with a Status instead of the API server.
 func status(with metav1.Status) Fault {
 	with.Kind, with.APIVersion, with.Status = "Status", "v1", metav1.StatusFailure
 	body, err := json.Marshal(with)
@@ -207,7 +207,7 @@ func status(with metav1.Status) Fault {
 	return answer(int(with.Code), "application/json", body, retryAfter)
 }
 
-// answer answers in place of the API server. A retryAfter of 0 seconds is left out.
+// answer answers instead of the API server. A retryAfter of 0 seconds is left out.
 func answer(code int, contentType string, body []byte, retryAfter int) Fault {
 	return func(x *Exchange) {
 		x.annotate("answered in place of the API server")
@@ -221,7 +221,7 @@ func answer(code int, contentType string, body []byte, retryAfter int) Fault {
 	}
 }
 
-// Exchange is a request under way, for a Fault to handle.
+// Exchange is a request in progress, for a Fault to handle.
 type Exchange struct {
 	Call *Call
 

@@ -220,7 +220,7 @@ func newEvent(resource string, raw []byte) Event {
 // Times returns the event a number of times, for an edit.
 func (e Event) Times(number int) [][]byte { return slices.Repeat([][]byte{e.Raw}, number) }
 
-// EditEvents sets a function that returns what is sent in place of each event. It may wait
+// EditEvents sets a function that returns what is sent instead of each event. It may wait
 // before. Nil removes it.
 func (p *Proxy) EditEvents(edit func(context.Context, Event) (sent [][]byte)) {
 	p.mu.Lock()
@@ -289,7 +289,7 @@ func (x *Exchange) stream() {
 	}
 }
 
-// edited returns what is sent in place of an event.
+// edited returns what is sent instead of an event.
 func (x *Exchange) edited(ctx context.Context, event Event) [][]byte {
 	x.proxy.mu.Lock()
 	edit := x.proxy.edit

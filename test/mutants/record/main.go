@@ -99,7 +99,7 @@ func open(file string) (results *os.File, known [][]string, err error) {
 	return results, known, err
 }
 
-// worktree makes a git worktree of HEAD, and returns its folder.
+// worktree makes a git worktree of HEAD, and returns its directory.
 func worktree(ctx context.Context) (tree string, remove func() error, err error) {
 	folder, err := os.MkdirTemp("", "mutants")
 	if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The comparison can fail: in place of a real API server it gets the model, with a defect.
+// The comparison can fail: instead of a real API server it gets the model, with a defect.
 
 package explore
 
@@ -178,7 +178,7 @@ func sendAsUsers(t *testing.T, s *scene) {
 	foreground := &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationForeground)}
 	send("delete", "", foreground, "", 3)
 	held := send("delete", "", foreground, "", 3)
-	held.Finalizers, held.DeletionTimestamp = []string{metav1.FinalizerDeleteDependents}, nil // nobody can take it back
+	held.Finalizers, held.DeletionTimestamp = []string{metav1.FinalizerDeleteDependents}, nil // no one can take it back
 	held = send("update", "", held, "", 3)
 	if held.DeletionTimestamp == nil || len(held.Finalizers) != 1 {
 		t.Errorf("after its deletion, a Foo with a finalizer is %+v", held)

@@ -49,7 +49,7 @@ const (
 
 // TestConformance replays random paths of a controller's worlds on a real API server, that of
 // a cluster without controllers, and fails if that answers, stores or announces anything
-// otherwise than the model.
+// differently from the model.
 func TestConformance(t *testing.T, owner *footest.OwnerRow, create New) {
 	t.Helper()
 	if os.Getenv("DEVCLUSTER_BIN") == "" {
@@ -84,7 +84,7 @@ func TestConformance(t *testing.T, owner *footest.OwnerRow, create New) {
 	}
 }
 
-// replayPath makes a path of a world, and replays it in a namespace of its own. Nobody else writes
+// replayPath makes a path of a world, and replays it in its own namespace. No one else writes
 // there. It returns an error with the path's story if the model and the server differ.
 func replayPath(ctx context.Context, w World, create New, client rest.Interface, n int) (*replay, error) {
 	s, err := newScene(w)

@@ -266,7 +266,7 @@ func findRemembered(controller any) *remembered {
 }
 
 // mayRemember reports whether to look for memory in a type. The queue is not memory: the
-// explorer has one of its own.
+// explorer has its own.
 func mayRemember(t reflect.Type) bool {
 	path := t.PkgPath()
 	if strings.HasSuffix(path, "/queue") && t.Name() == "Queue" {
@@ -322,7 +322,7 @@ func clone(v reflect.Value) reflect.Value {
 }
 
 // unshare puts a copy in the place of each pointer, map and slice in a value. Objects of the API
-// stay, because nobody changes those of a cache. It bounds the counts of failures.
+// stay, because no one changes those of a cache. It bounds the counts of failures.
 func unshare(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -144,7 +144,7 @@ type node struct {
 	by     step
 }
 
-// search is an exploration under way.
+// search is an exploration in progress.
 type search struct {
 	*scene
 

@@ -98,7 +98,7 @@ func (f *fingerprint) at(now int64) *fingerprint {
 
 // deadline encodes how much time is left until a deadline, to the second if it is more than
 // the shortest back-offs: calls take no time here, so more digits would mean nothing.
-// Which of two deadlines comes first counts nevertheless.
+// Which of two deadlines comes first counts anyway.
 func (e *encoder) deadline(until, now int64) {
 	switch left := until - now; {
 	case left <= 0:

@@ -139,7 +139,7 @@ type controller struct {
 	down  bool
 	views []view // by resource
 	queue keys
-	// memory and syncs are by the slots of the owners; a sync is nil if none is under way.
+	// memory and syncs are by the slots of the owners; a sync is nil if none is in progress.
 	memory []*memo
 	syncs  []*syncing
 }

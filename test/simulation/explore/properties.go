@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What must be true: of each write, of repairs that somebody undoes, of each state, and of the
+// What must be true: of each write, of repairs that someone undoes, of each state, and of the
 // states of rest: the terminal components of the graph of the system's own steps. When users and
 // faults have come to an end, the world ends in one of them, if each step that stays possible is
 // taken sooner or later.
@@ -180,7 +180,7 @@ func (x explored) forgetRepairs() {
 }
 
 // judgePause checks, before a controller waits for a second or more, that each owner says so
-// whose child somebody changes back after each repair.
+// whose child someone changes back after each repair.
 func (x explored) judgePause(i int) {
 	until, _ := x.nextTime(uint8(i))
 	if !x.atRest(uint8(i)) || until-x.now < firstPause.Nanoseconds() {

@@ -44,7 +44,7 @@ type replay struct {
 	ctx     context.Context
 	server  realServer
 	watches []watch.Interface // by resource
-	// step is the one under way, and answer the error in the server's answer to the newest request.
+	// step is the one in progress, and answer the error in the server's answer to the newest request.
 	step   string
 	answer error
 	// story has a line for each request. refused is how many were answered with an error, and events

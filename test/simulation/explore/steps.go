@@ -22,12 +22,12 @@ import (
 type op uint8
 
 const (
-	// opAct is an act of a user or of somebody else who writes.
+	// opAct is an act of a user or of someone else who writes.
 	opAct op = iota
 	// opControlPlane is a write of the garbage collector or of a controller of children.
 	opControlPlane
 	// opDeliver is the arrival of the next event of a resource in a cache, opTell the
-	// handlers' hearing of it if that comes later, and opRelist that of a list in place of
+	// handlers' hearing of it if that comes later, and opRelist that of a list instead of
 	// the events.
 	opDeliver
 	opTell
@@ -55,7 +55,7 @@ type step struct {
 }
 
 // bySystem reports whether a step happens by itself, and soon. All others are those of
-// users, or faults, which may never come, or a resync, which is hours away: nobody must
+// users, or faults, which may never come, or a resync, which is hours away: no one must
 // have to wait for it.
 func (s step) bySystem() bool {
 	switch s.op {
@@ -75,7 +75,7 @@ type Outcome uint8
 const (
 	// Done is that of a call that the API server carries out, if its preconditions hold.
 	Done Outcome = iota
-	// Conflict is a refusal because of a write of somebody else.
+	// Conflict is a refusal because of a write of someone else.
 	Conflict
 	// Lost is a call that was carried out, and whose answer is lost.
 	Lost
@@ -87,7 +87,7 @@ const (
 	ServerError
 	// ServerErrorDone is an internal error after the call was carried out.
 	ServerErrorDone
-	// RefusedFromNow is Refused, and so is each write of a child until somebody lifts that.
+	// RefusedFromNow is Refused, and so is each write of a child until someone lifts that.
 	RefusedFromNow
 	// Denied409, Denied404 and Denied418 are like RefusedFromNow, by an admission webhook: it
 	// chooses the code, and gives no reason.
@@ -182,7 +182,7 @@ func (x explored) atRest(i uint8) bool {
 	return c.queue.dirty == 0 && !slices.ContainsFunc(c.syncs, func(s *syncing) bool { return s != nil })
 }
 
-// isQuiet reports whether nothing is under way but the waiting for a time.
+// isQuiet reports whether nothing is in progress but the waiting for a time.
 func (x explored) isQuiet() bool {
 	for i := range x.controllers {
 		if !x.atRest(uint8(i)) {
@@ -202,7 +202,7 @@ func (x explored) cacheSteps(all []step, i, resource uint8) []step {
 	if unread > 0 {
 		all = append(all, step{op: opDeliver, controller: i, a: resource})
 	}
-	// A list in place of one event differs from it by a deletion without a last state.
+	// A list instead of one event differs from it by a deletion without a last state.
 	if x.Relists && x.faults > 0 && unread > 0 {
 		all = append(all, step{op: opRelist, controller: i, a: resource})
 	}

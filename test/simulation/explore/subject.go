@@ -65,7 +65,7 @@ type runner struct {
 	clock     *clocktesting.FakeClock
 	informers []*informer
 	queue     *workQueue
-	// sync is the one under way, or nil.
+	// sync is the one in progress, or nil.
 	sync *syncRun
 	// recorded is true if the controller recorded an event on an object in this step.
 	recorded bool
@@ -96,7 +96,7 @@ func newRunner(s *scene, create New) (*runner, error) {
 	return r, nil
 }
 
-// example returns an object of a resource as somebody creates it.
+// example returns an object of a resource as someone creates it.
 func (s *scene) example(resource int, name string) footest.Object {
 	if resource == 0 {
 		return s.Owner.Asking(name, s.Children[0], 1)
@@ -199,7 +199,7 @@ func (r *runner) saw(objects []any) {
 	}
 }
 
-// call answers a call of the sync under way, or ends it there.
+// call answers a call of the sync in progress, or ends it there.
 func (r *runner) call(sent *request) (apiruntime.Object, error) {
 	s := r.sync
 	if s.next == len(s.answers) {

@@ -55,7 +55,7 @@ func (r *runner) take(from *state, s step) *state {
 		x.controllers[i] = r.newController()
 		x.controllers[i].down = true
 		x.keepForStart(from, i)
-		clear(x.repairs) // nobody remembers them
+		clear(x.repairs) // no one remembers them
 	case opStart:
 		r.start(x, i, s)
 	case opLate:
@@ -81,7 +81,7 @@ func (r *runner) deliver(x explored, i, resource int) {
 	r.tell(x, i, resource, changes...)
 }
 
-// relist gives a cache the newest list in place of the events.
+// relist gives a cache the newest list instead of the events.
 func (r *runner) relist(x explored, i, resource int) {
 	v := &x.controller(i).views[resource]
 	before := v.objects
@@ -196,7 +196,7 @@ func (x explored) carryOut(sent *request) (runtime.Object, error) {
 	return returned, err
 }
 
-// act is a write of a user or of somebody else.
+// act is a write of a user or of someone else.
 type act struct {
 	name string
 	// may reports whether the act makes sense in a state, and do carries it out.
@@ -205,7 +205,7 @@ type act struct {
 }
 
 // newAct makes an act from its text: one that model.Parse reads, "undo web", which is a drift
-// while nothing else is under way, or "allow", which lifts what refuses writes.
+// while nothing else is in progress, or "allow", which lifts what refuses writes.
 func (s *scene) newAct(text string) (act, error) {
 	if text == "allow" {
 		return act{text, func(x explored) bool { return x.refusing != Done }, func(x explored) { x.refusing = Done }}, nil

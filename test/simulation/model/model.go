@@ -72,7 +72,7 @@ func (r Request) DeleteOptions() metav1.DeleteOptions {
 	return metav1.DeleteOptions{}
 }
 
-// Denial returns the answer of an API server whose webhook denies a request with a code of its own: it
+// Denial returns the answer of an API server whose webhook denies a request with its own code: it
 // has no reason.
 func Denial(code int32) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -157,10 +157,10 @@ func (d Duty) Request(object footest.Object) Request {
 	return r
 }
 
-// finalizer is that of somebody else, who may keep an object from being deleted.
+// finalizer is that of someone else, who may keep an object from being deleted.
 const finalizer = "example.com/held"
 
-// Act is a write of a user, or of somebody else.
+// Act is a write of a user, or of someone else.
 type Act struct {
 	// Text says what is done, as in Parse.
 	Text string
@@ -172,7 +172,7 @@ type Act struct {
 	sent func(stored footest.Object) runtime.Object
 }
 
-// Request returns the request of an act. It is not ok if the act makes no sense now: nobody
+// Request returns the request of an act. It is not ok if the act makes no sense now: no one
 // creates what is there, or changes or deletes what is not.
 func (a Act) Request(stored footest.Object) (r Request, ok bool) {
 	if (stored == nil) != (a.Verb == "create") {

@@ -206,7 +206,7 @@ func (r *eventReader) Close() error {
 // mediaType is the content type of ids.
 const mediaType = "application/vnd.simulation"
 
-// encoding holds the objects under way, by their ids. It is the negotiator of a REST
+// encoding holds the objects in transit, by their ids. It is the negotiator of a REST
 // client, and all of its encoders and decoders.
 type encoding struct {
 	mu   sync.Mutex
@@ -214,7 +214,7 @@ type encoding struct {
 	sent map[int]runtime.Object
 }
 
-// send keeps an object until it is received, and returns its id. Nobody changes the object
+// send keeps an object until it is received, and returns its id. No one changes the object
 // from then on.
 func (w *encoding) send(object runtime.Object) []byte {
 	w.mu.Lock()
@@ -293,5 +293,5 @@ type List struct {
 	ResourceVersion string
 }
 
-// DeepCopyObject returns the answer itself, which nobody changes.
+// DeepCopyObject returns the answer itself, which no one changes.
 func (l *List) DeepCopyObject() runtime.Object { return l }

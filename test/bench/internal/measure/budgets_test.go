@@ -36,7 +36,7 @@ type budgets struct {
 	made    *requests
 }
 
-// TestBudgets counts the controller's requests to an API server that nobody else uses.
+// TestBudgets counts the controller's requests to an API server that no one else uses.
 // Unlike times, counts are the same on any machine.
 func TestBudgets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)

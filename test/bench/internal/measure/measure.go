@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure makes the measurements. Each has a cluster of its own, so that none is
+// Package measure makes the measurements. Each has its own cluster, so that none is
 // affected by another.
 package measure
 

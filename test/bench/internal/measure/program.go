@@ -98,7 +98,7 @@ func BuildOurs(ctx context.Context, repository, output string) error {
 	return nil
 }
 
-// buildUnlimited builds upstream's module, whose source is in a folder, with our main.go. It
+// buildUnlimited builds upstream's module, whose source is in a directory, with our main.go. It
 // builds a copy, because the module cache is read-only, and go build -overlay rejects files
 // in it.
 func buildUnlimited(ctx context.Context, repository, source, output string) error {
@@ -118,10 +118,10 @@ func buildUnlimited(ctx context.Context, repository, source, output string) erro
 	return goBuild(ctx, scratch, output, ".")
 }
 
-// module is what the go command says about a module. Dir is the folder with its source.
+// module is what the go command says about a module. Dir is the directory with its source.
 type module struct{ Version, Dir string }
 
-// download fetches a module in the version that the module in a folder requires.
+// download fetches a module in the version that the module in a directory requires.
 func download(ctx context.Context, folder, path string) (m module, err error) {
 	command := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
 	command.Dir, command.Env = folder, append(os.Environ(), "GOWORK=off")

@@ -23,7 +23,7 @@ import (
 //go:embed benchmarks.md.tmpl
 var page string
 
-// Write writes benchmarks.md into a folder, and a copy of the results into benchmarks/ in it.
+// Write writes benchmarks.md into a directory, and a copy of the results into benchmarks/ in it.
 func Write(r *results.Results, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
