@@ -63,32 +63,33 @@ func Small(owner *footest.OwnerRow) []World {
 	)
 }
 
-// Medium are the worlds that show the mutants, the small ones first.
+// Medium are the worlds that show the mutants, the small ones first: a mutant's exploration ends
+// with the first world that takes too long.
 func Medium(owner *footest.OwnerRow) []World {
 	settled := []string{"create a web"}
 	return append(Small(owner), complete(owner,
-		World{Name: "repair", About: "somebody drifts the Deployment, and edits what is not the Foo's",
-			Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
 		World{Name: "suspending", About: "the Foo is suspended while its Deployment is renamed",
 			Start: settled, Acts: []string{"suspend a", "rename a api"}, Users: 2},
-		World{Name: "held", About: "somebody deletes the Deployment, which a finalizer keeps for some time",
-			Start: []string{"create a web", "keep web"}, Acts: []string{"remove web", "drift web", "release web"}, Users: 2},
-		World{Name: "rival, deletion", About: "a second Foo asks for the same Deployment, and the first is deleted",
-			Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
 		World{Name: "rename, any fault", About: "as rename, and the fault is any",
 			Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "drift, any fault", About: "somebody changes, takes away or hands over the Deployment; one fault",
-			Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "changes", About: "any two acts of the Foo's user",
-			Start: settled, Acts: ofOwner, Users: 2},
-		World{Name: "rename, new one lost", About: "the Deployment gets another name, and somebody takes away the new one; one call fails",
-			Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
 		World{Name: "fight", About: "somebody changes the Deployment back after each repair",
 			Start: []string{"create a web"}, Acts: []string{"undo web"}, Users: 4},
+		World{Name: "rename, new one lost", About: "the Deployment gets another name, and somebody takes away the new one; one call fails",
+			Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
 		World{Name: "open", About: "the Foo leaves the number of Pods to others, who change it; the Deployment gets another name",
 			Start: []string{"create a web 0"}, Acts: []string{"rename a api", "tune web"}, Users: 2},
+		World{Name: "changes", About: "any two acts of the Foo's user",
+			Start: settled, Acts: ofOwner, Users: 2},
+		World{Name: "drift, any fault", About: "somebody changes, takes away or hands over the Deployment; one fault",
+			Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
 		World{Name: "in service, drift", About: "the Deployment gets another name, and somebody drifts the new one",
 			Start: settled, Acts: []string{"rename a api", "drift api"}, Users: 2},
+		World{Name: "rival, deletion", About: "a second Foo asks for the same Deployment, and the first is deleted",
+			Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
+		World{Name: "repair", About: "somebody drifts the Deployment, and edits what is not the Foo's",
+			Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
+		World{Name: "held", About: "somebody deletes the Deployment, which a finalizer keeps for some time",
+			Start: []string{"create a web", "keep web"}, Acts: []string{"remove web", "drift web", "release web"}, Users: 2},
 		World{Name: "in service, third name", About: "as in service, with a third name meanwhile",
 			Start: settled, Acts: []string{"rename a api", "rename a db"}, Users: 2, Children: []string{"web", "api", "db"}},
 	)...)
