@@ -22,11 +22,8 @@ var unwanted = regexp.MustCompile(`(?i)(^|[\s(])(` + strings.Join([]string{
 
 // TestProse fails if one of them comes back to a document, a comment or a message.
 func TestProse(t *testing.T) {
-	list := exec.CommandContext(t.Context(), "git", "ls-files", "README.md", "CONTRIBUTING.md", "docs/*.md", ":!docs/faults.md", // it quotes
-		":(glob)*.go", "docs/finalizer/*.go", "internal/*.go", "tools/*.go")
-	list.Dir = moduleRoot
-	files, err := list.Output()
-	for file := range strings.FieldsSeq(string(must(t, files, err))) {
+	for _, file := range tracked(t, "README.md", "CONTRIBUTING.md", "docs/*.md", ":!docs/faults.md", // it quotes
+		":(glob)*.go", "docs/finalizer/*.go", "internal/*.go", "tools/*.go") {
 		text := read(t, file)
 		if strings.HasSuffix(file, ".go") {
 			text = proseOf(text)
@@ -37,6 +34,15 @@ func TestProse(t *testing.T) {
 			}
 		}
 	}
+}
+
+// tracked returns the files that git tracks and that match one of the patterns.
+func tracked(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", append([]string{"ls-files"}, patterns...)...)
+	list.Dir = moduleRoot
+	files, err := list.Output()
+	return strings.Fields(string(must(t, files, err)))
 }
 
 // proseOf returns the comments and strings of a Go file, in their lines.

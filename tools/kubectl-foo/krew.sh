@@ -5,7 +5,7 @@
 # Builds kubectl-foo for each platform, and writes an archive of each, with the license texts
 # of what it links, and foo.yaml, the manifest by which krew (krew.sigs.k8s.io) installs it.
 #
-#   tools/kubectl-foo/krew.sh VERSION URL FOLDER PLATFORM...
+#   tools/kubectl-foo/krew.sh VERSION URL DIRECTORY PLATFORM...
 #
 # VERSION is the release's tag, such as v1.2.3. URL is where you will upload the archives. If
 # it is empty, it is the place of a GitHub release, by the module's path in go.mod. PLATFORM
@@ -14,7 +14,7 @@
 set -o errexit -o nounset -o pipefail
 
 if [[ $# -lt 4 || ! "$1" =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
-  echo "usage: $0 VERSION URL FOLDER PLATFORM..., with a VERSION such as v1.2.3" >&2
+  echo "usage: $0 VERSION URL DIRECTORY PLATFORM..., with a VERSION such as v1.2.3" >&2
   exit 2
 fi
 readonly version="$1"
