@@ -264,6 +264,8 @@ func TestViewIsEnough(t *testing.T) {
 	}))
 	ns.kubectl("create", "role", "reader", "--verb=list,watch", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
 	ns.kubectl("create", "rolebinding", "reader", "--role=reader", "--user=reader")
+	ns.kubectl("create", "role", "half", "--verb=list,watch", "--resource=deployments.apps")
+	ns.kubectl("create", "rolebinding", "half", "--role=half", "--user=half")
 	for _, err := range []error{
 		ns.foo("why", "a", "--as=reader").check(0, "ready: Deployment", "Not shown: the permission to list pods is missing"),
 		ns.foo("why", "a", "--as=viewer").check(0, "ready: Deployment", "Pod web-", "Controller: unknown: the Lease",
@@ -271,7 +273,7 @@ func TestViewIsEnough(t *testing.T) {
 		ns.foo("plan", "-f", ns.file(manifestOf("c", "c")), "--server-dry-run", "--as=viewer").check(2,
 			"--server-dry-run requires permission to create foos.samplecontroller.k8s.io, which this account lacks"),
 		ns.foo("plan", "-A", "--as=viewer").check(2, "the permission to list foos.samplecontroller.k8s.io is missing"),
-		ns.foo("ui", "--as=nobody").check(2, "the permission to list and watch foos.samplecontroller.k8s.io is missing"),
+		ns.foo("ui", "--as=half").check(2, "the permission to list and watch foos.samplecontroller.k8s.io is missing"),
 	} {
 		if err != nil {
 			t.Error(err)
