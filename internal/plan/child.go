@@ -178,6 +178,7 @@ func (c *ChildKind) IsRestarting(child Object, owner Owner, seen Seen) bool {
 func (c *ChildKind) withOwnedFields(found Object, owner Owner, seen Seen) Object {
 	wanted := CopyOf(found)
 	c.SetOwned(wanted, owner, seen)
+	c.OwnerKind.renewControllerRef(wanted)
 	return wanted
 }
 

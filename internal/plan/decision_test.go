@@ -25,9 +25,11 @@ func TestDecide(t *testing.T) {
 		named Object
 		want  Action
 	}{
-		"no child":                                    {footest.Foo("a"), nil, ActionCreate},
-		"as wanted":                                   {footest.Foo("a"), child("a"), ActionNone},
-		"drifted":                                     {footest.Foo("a"), child("a", footest.Drifted), ActionUpdate},
+		"no child":  {footest.Foo("a"), nil, ActionCreate},
+		"as wanted": {footest.Foo("a"), child("a"), ActionNone},
+		"drifted":   {footest.Foo("a"), child("a", footest.Drifted), ActionUpdate},
+		"its owner in an older version of the API": {footest.Foo("a"), child("a", footest.WithOwner("samplecontroller.k8s.io/v0alpha1", "Foo", "uid-a")), ActionUpdate},
+		"its owner in a newer version of the API":  {footest.Foo("a"), child("a", footest.WithOwner("samplecontroller.k8s.io/v9", "Foo", "uid-a")), ActionNone},
 		"another Foo's":                               {footest.Foo("a"), child("b"), ActionLeave},
 		"an orphan":                                   {footest.Foo("a"), child("a", footest.WithoutOwner), ActionLeave},
 		"a deleted Foo's of the same name":            {footest.Foo("a", footest.WithFooUID("uid-new")), child("a"), ActionLeave},
@@ -49,9 +51,16 @@ func TestDecide(t *testing.T) {
 		"being deleted, suspended":                    {footest.Foo("a", footest.Suspended, footest.BeingDeleted), nil, ActionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(row.foo, row.named, nil, nil)
-			if decided.Action != row.want {
-				t.Errorf("decided to %s, not to %s", decided.Action, row.want)
+			kept := row.named
+			if kept != nil {
+				trimmed, err := transform(CopyOf(row.named))
+				footest.Must(t, err)
+				kept = trimmed.(Object)
+			}
+			for from, named := range map[string]Object{"the API server": row.named, "the cache": kept} {
+				if decided := shipped.Decide(row.foo, named, nil, nil); decided.Action != row.want {
+					t.Errorf("decided to %s, not to %s, on what is in %s", decided.Action, row.want, from)
+				}
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -30,8 +31,8 @@ func (k *OwnerKind) ControllerOf(object metav1.Object) *metav1.OwnerReference {
 // isNamedBy reports whether an owner reference names an owner of the kind. It ignores the
 // version, because a reference outlives the API version that it was written with.
 func (k *OwnerKind) isNamedBy(ref *metav1.OwnerReference) bool {
-	version, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && ref.Kind == k.Kind && version.Group == k.Resource.Group
+	named, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && ref.Kind == k.Kind && named.Group == k.Resource.Group
 }
 
 // IsControlledBy reports whether this very Foo controls an object. The UID decides: a Foo
@@ -78,6 +79,21 @@ func (c *ChildKind) adopted(found Object, owner Owner, seen Seen) Object {
 // object. It blocks the Foo's foreground deletion until the object is gone.
 func (k *OwnerKind) newControllerRef(owner Owner) metav1.OwnerReference {
 	return *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind))
+}
+
+// renewControllerRef makes the controller reference of a Foo's child name this program's
+// version of the API if it names an older one. The garbage collector ignores references to a
+// version that is no longer served. A newer version stays: the program of a newer release
+// may be running, too.
+func (k *OwnerKind) renewControllerRef(child Object) {
+	ref := k.ControllerOf(child)
+	if ref == nil {
+		return
+	}
+	named, own := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version, k.Resource.GroupVersion()
+	if version.CompareKubeAwareVersionStrings(own.Version, named) > 0 {
+		ref.APIVersion = own.String()
+	}
 }
 
 // AsksTheSame reports whether two states of a Foo have the same desired state: the spec did

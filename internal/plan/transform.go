@@ -75,7 +75,7 @@ func (k *OwnerKind) keptController(ref *metav1.OwnerReference) metav1.OwnerRefer
 		Controller: new(true),
 	}
 	if k.isNamedBy(ref) {
-		kept.APIVersion = k.Resource.GroupVersion().String()
+		kept.APIVersion = truncate(ref.APIVersion, maxKeptText)
 	}
 	return kept
 }

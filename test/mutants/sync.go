@@ -32,6 +32,8 @@ var Sync = []Mutant{
 	{Name: "the owner reference does not block a foreground deletion", File: "internal/plan/ownership.go",
 		From: "return *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind))",
 		To:   "ref := *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind)); ref.BlockOwnerDeletion = nil; return ref"},
+	{Name: "an owner reference stays in an older version of the API", File: "internal/plan/transform.go",
+		From: "kept.APIVersion = truncate(ref.APIVersion, maxKeptText)", To: "kept.APIVersion = k.Resource.GroupVersion().String()"},
 	{Name: "other names' children are obsolete while the new one is refused", File: "internal/plan/world.go",
 		From: "if blocked || !complete {", To: "if blocked {"},
 	{Name: "a child is deleted without a look whether its successor is there", File: "writes.go",

@@ -213,6 +213,7 @@ func (r *row) testCreates(t *testing.T, s *server) {
 
 func (r *row) testRepairs(t *testing.T, s *server) {
 	r.testUpdates(t, s, func(object) {})
+	r.testUpdates(t, s, changeOwner(0, func(ref *metav1.OwnerReference) { ref.APIVersion = "samplecontroller.k8s.io/v0alpha1" })) // an earlier release's
 }
 
 // testUpdates changes children with random content, and sends the patches that the

@@ -256,6 +256,8 @@ var anyCreates = []attempt[object]{
 var anyUpdates = []attempt[object]{
 	{"nothing", func(object) {}, ""},
 	{"the owner, removed", changeOwners(func([]metav1.OwnerReference) []metav1.OwnerReference { return nil }), onlyAFoos},
+	{"the owner, in another version of the API", changeOwner(0, func(r *metav1.OwnerReference) { r.APIVersion = "samplecontroller.k8s.io/v9" }), onlyAFoos},
+	{"the owner, recreated", changeOwner(0, func(r *metav1.OwnerReference) { r.UID = "uid-other" }), onlyAFoos},
 	{"the consent to adoption, removed", func(o object) { delete(o.GetAnnotations(), samplev1alpha1.AnnotationAdoptBy) }, keepMetadata},
 	{"a finalizer", finalize, keepMetadata},
 }
