@@ -41,10 +41,12 @@ func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.F
 
 // newExplored returns the controller for test/simulation/explore.
 func newExplored(parts explore.Parts) (explore.Subject, error) {
+	foos := plan.Foos(footest.DefaultImage)
+	foos.Resource.Version = cmp.Or(parts.Version, foos.Resource.Version)
 	controller, err := NewController(Config{
 		KubeClient: parts.Kubernetes, FooClient: parts.Custom, KubeInformers: parts.KubeInformers, FooInformers: parts.CustomInformers,
 		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics,
-	}, plan.Foos(footest.DefaultImage))
+	}, foos)
 	if err != nil {
 		return explore.Subject{}, err
 	}

@@ -226,8 +226,9 @@ func newSearch(w World, create New, workers int) (*search, error) {
 // world's start.
 func (r *runner) begin() (*state, error) {
 	x := explored{r.empty(), r.scene}
+	x.crashes = r.Crashes // none happens at the start
 	for i := range x.controllers {
-		r.start(x, i, step{op: opStart, controller: uint8(i)})
+		r.of(x.state, i).start(x, i, step{op: opStart, controller: uint8(i)})
 	}
 	current := x.state
 	for _, text := range r.Start {
@@ -243,6 +244,12 @@ func (r *runner) begin() (*state, error) {
 		if current, err = r.rest(x.state); err != nil {
 			return nil, fmt.Errorf("world %s: its start: %w", r.Name, err)
 		}
+	}
+	for len(current.controllers) < r.Controllers {
+		later := r.newController()
+		later.down = true
+		current = current.clone()
+		current.controllers = append(current.controllers, later)
 	}
 	current.users, current.faults, current.crashes = r.Users, r.Faults, r.Crashes
 	return current, nil
@@ -314,7 +321,7 @@ func (r *runner) expand(from *state) expansion {
 		taken.identities = append(taken.identities, explored{reached, r.scene}.identity())
 	}
 	if x.mayBeAtRest(taken.steps) {
-		taken.wrong = strings.Join(x.world().WrongAtRest(), "; ")
+		taken.wrong = strings.Join(append(x.world().WrongAtRest(), x.oldReferences()...), "; ")
 	}
 	return taken
 }

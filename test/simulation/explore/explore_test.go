@@ -197,6 +197,7 @@ var shownIn = map[string]string{
 	"a fight is not told":                                       "fight",
 	"a fight never ends":                                        "fight",
 	"a mutation of a creation counts as one of updates":         "mutated",
+	"an owner reference stays in an older version of the API":   "two releases",
 	// Whether a state of rest is right is known at the end of the world, many states later.
 	"a change that comes during a sync in back-off is dropped": "drift, any fault",
 	"a child in deletion is repaired":                          "held",

@@ -203,6 +203,24 @@ func (x explored) judgePause(i int) {
 	}
 }
 
+// oldReferences says which children name their owner in an older version of the API than that of
+// the newest release at work: the garbage collector ignores a version that is no longer served.
+func (x explored) oldReferences() (wrong []string) {
+	if len(x.Releases) == 0 {
+		return nil
+	}
+	newest := ""
+	for i := range x.controllers {
+		newest = max(newest, x.kinds[0].Resource.Group+"/"+x.Releases[x.release(x.state, i)])
+	}
+	for at, child := range x.store {
+		if _, foo := x.seriesOf(slot(at)); foo != nil && metav1.GetControllerOf(child).APIVersion < newest {
+			wrong = append(wrong, x.describe(slot(at))+" names its owner in an old version of the API")
+		}
+	}
+	return wrong
+}
+
 // component is a strongly connected component of the graph of the system's own steps.
 type component struct {
 	// terminal is true if no step leads out of it: it is a way to be at rest.

@@ -38,6 +38,9 @@ type Parts struct {
 	Clock           clock.WithTicker
 	// Queue takes the place of the work queue.
 	Queue workqueue.TypedDelayingInterface[cache.ObjectName]
+	// Version is the version of the owners' API that the controller's release uses, or "" for
+	// that of this release.
+	Version string
 }
 
 // Subject is a controller under test, with its event handlers registered.
@@ -61,6 +64,9 @@ type runner struct {
 
 	*remembered
 
+	// releases are the runners of the controllers, if each is of a release of its own.
+	releases []*runner
+
 	ctx       context.Context
 	clock     *clocktesting.FakeClock
 	informers []*informer
@@ -72,6 +78,37 @@ type runner struct {
 }
 
 func newRunner(s *scene, create New) (*runner, error) {
+	if len(s.Releases) == 0 {
+		return newRunnerOf(s, create, "")
+	}
+	first := &runner{scene: s}
+	for _, version := range s.Releases {
+		r, err := newRunnerOf(s, create, version)
+		if err != nil {
+			return nil, err
+		}
+		first.releases = append(first.releases, r)
+	}
+	return first, nil
+}
+
+// of returns the runner of a controller in a state.
+func (r *runner) of(current *state, controller int) *runner {
+	if len(r.releases) == 0 {
+		return r
+	}
+	return r.releases[r.release(current, controller)]
+}
+
+// release returns the number of the release that a controller has in a state.
+func (s *scene) release(current *state, controller int) int {
+	if s.Controllers > 1 {
+		return controller
+	}
+	return int(s.Crashes - current.crashes)
+}
+
+func newRunnerOf(s *scene, create New, version string) (*runner, error) {
 	r := &runner{scene: s, ctx: klog.NewContext(context.Background(), klog.New(nil)), clock: clocktesting.NewFakeClock(epoch)}
 	r.queue = &workQueue{scene: s, now: func() int64 { return r.clock.Since(epoch).Nanoseconds() }}
 	clients := wire.NewClients(server{r})
@@ -79,7 +116,7 @@ func newRunner(s *scene, create New) (*runner, error) {
 		Clients:         clients,
 		KubeInformers:   kubeinformers.NewSharedInformerFactory(clients.Kubernetes, 0),
 		CustomInformers: fooinformers.NewSharedInformerFactory(clients.Custom, 0),
-		Recorder:        recorder{r: r}, Clock: r.clock, Queue: r.queue,
+		Recorder:        recorder{r: r}, Clock: r.clock, Queue: r.queue, Version: version,
 	}
 	for resource := range s.kinds {
 		i, example := newInformer(len(s.names), func(objects ...any) { r.saw(objects) }), s.example(resource, "web")

@@ -21,6 +21,7 @@ import (
 func (r *runner) take(from *state, s step) *state {
 	x := explored{from.clone(), r.scene}
 	i := int(s.controller)
+	r = r.of(from, i)
 	switch s.op {
 	case opAct:
 		x.users--

@@ -119,6 +119,12 @@ func Large(owner *footest.OwnerRow) []World {
 			Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, HandlersLag: true},
 		World{Name: "create, two controllers", About: "a Foo is created; two controllers work at the same time",
 			Acts: []string{"create a web"}, Users: 1, Controllers: 2},
+		World{Name: "change, upgrade", About: "as change, crash, and the controller that starts is one of a newer release, which uses a newer version of the API",
+			Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: releases},
+		World{Name: "change, rollback", About: "as change, upgrade, from the newer release to the older",
+			Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: []string{releases[1], releases[0]}},
+		World{Name: "two releases", About: "the controller of a newer release starts beside one of an older; one fault",
+			Start: settled, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, Controllers: 2, Releases: releases},
 		World{Name: "in service, crash", About: "as in service, and the controller dies once",
 			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Crashes: 1, Behind: 1, EachWrite: true},
 		World{Name: "in service, deletion", About: "as in service, and the Foo is deleted meanwhile",
@@ -133,6 +139,9 @@ func Large(owner *footest.OwnerRow) []World {
 			Start: settled, Acts: []string{"undo web"}, Users: 8},
 	)...)
 }
+
+// releases are the versions of the API that an earlier release and this one use.
+var releases = []string{"v0alpha1", "v1alpha1"}
 
 // complete sets what is the same in each world.
 func complete(owner *footest.OwnerRow, worlds ...World) []World {
@@ -163,8 +172,11 @@ type World struct {
 	// Users is how many of them come, Faults how many calls or events meet one, Crashes how
 	// often a controller dies.
 	Users, Faults, Crashes int8
-	// Controllers is how many work at the same time.
+	// Controllers is how many work at the same time. Releases are the versions of the owners' API
+	// that they use, or that one uses after each crash, if they are of several releases. Only
+	// the first works at the start.
 	Controllers int
+	Releases    []string
 	// Outcomes are those of calls that count as faults.
 	Outcomes []Outcome
 	// Relists is true if a list may take the place of events. Each counts as a fault.
@@ -277,8 +289,10 @@ func (s *scene) empty() *state {
 		store: make([]*object, len(s.names)), events: make([][]event, len(s.kinds)), wasReady: make([]bool, len(s.Owners)),
 		base: make([]*object, len(s.names)), baseVersions: make([]int64, len(s.kinds)), repairs: make([]repairs, len(s.names)),
 	}
-	for range s.Controllers {
-		first.controllers = append(first.controllers, s.newController())
+	for i := range s.Controllers {
+		if i == 0 || len(s.Releases) == 0 {
+			first.controllers = append(first.controllers, s.newController())
+		}
 	}
 	return first
 }
