@@ -7,7 +7,7 @@
 # - It generates into a copy of the sources. A generator's error leaves the tree
 #   unchanged, and verifying never touches the tree.
 # - The copy has its own GOBIN and TMPDIR, so nothing is installed.
-# - Versions of one kind must have the same schema, because there is no conversion.
+# - Versions of one kind may differ only as declared, because there is no conversion.
 # - A missing marker is an error. kube_codegen.sh generates code only for the markers that
 #   it finds, and succeeds if it finds none.
 # - It also generates the CustomResourceDefinitions, their list for kustomize, a reference
@@ -32,12 +32,13 @@ codegen::outputs() {
   (
     cd "$1" || exit
     local places=() place
-    for place in pkg/generated pkg/apis artifacts/crd; do
+    for place in pkg/generated pkg/apis artifacts/crd artifacts/versions; do
       [[ -d "${place}" ]] && places+=("${place}")
     done
     find "${places[@]:-.}" ! -type d \( -path 'pkg/generated/*' -o \
       -path 'pkg/apis/*/zz_generated.*.go' -o -path 'pkg/apis/*/*/README.md' -o \
-      -path 'artifacts/crd/*_*.yaml' -o -path artifacts/crd/Kustomization \) | LC_ALL=C sort
+      -path 'artifacts/crd/*_*.yaml' -o -path 'artifacts/versions/*.yaml' -o \
+      -path artifacts/crd/Kustomization \) | LC_ALL=C sort
   )
 }
 
@@ -105,9 +106,10 @@ codegen::copy_listed() {
 # codegen::copy_sources ROOT COPY copies the files that the generators read.
 codegen::copy_sources() {
   local root=$1 copy=$2
-  mkdir -p "${copy}/pkg" "${copy}/hack/codegen"
+  mkdir -p "${copy}/pkg" "${copy}/hack/codegen" "${copy}/tools"
   cp "${root}/go.mod" "${root}/go.sum" "${copy}/"
   cp -R "${root}/pkg/apis" "${copy}/pkg/"
+  cp -R "${root}/tools/migrate" "${copy}/tools/"
   cp -R "${root}/hack/models-schema" "${root}/hack/boilerplate.go.txt" "${copy}/hack/"
   cp -R "${root}/hack/codegen/"{go.mod,go.sum,reference.tpl} "${copy}/hack/codegen/"
   find "${copy}/pkg/apis" \( -name 'zz_generated.*.go' -o -path '*/v[0-9]*/README.md' \) -delete
@@ -172,31 +174,12 @@ codegen::has_crd() {
   return 1
 }
 
-# codegen::check_versions fails if the schemas of a kind's versions differ in more than
-# descriptions. Remove it when you add conversion.
-codegen::check_versions() {
-  local file dir version first differ=0 plain=.codegen/schemas
-  go tool -modfile=hack/codegen/go.mod controller-gen crd:maxDescLen=0 'paths=./pkg/apis/...' "output:crd:artifacts:config=${plain}"
-  for file in "${plain}"/*_*.yaml; do
-    dir=${file%.yaml} first=
-    mkdir "${dir}"
-    # The schema of each version becomes a file.
-    awk -v dir="${dir}" '
-      /^  [ -] [a-z]/ { inside = /^  [ -] schema:/ }
-      /^  [ -] name: / { version = $NF }
-      inside { print >(dir "/" version) }' "${file}"
-    for version in "${dir}"/*; do
-      first=${first:-${version}}
-      diff -u --label="${first#"${plain}"/}" --label="${version#"${plain}"/}" "${first}" "${version}" || differ=1
-    done
-  done
-  [[ "${differ}" -eq 0 ]] || codegen::fail "the versions of a kind differ, see above.
-The API server does not convert between versions of this kind. It silently drops a field that the
-other version lacks: from an object that is read in that version, and from the stored object when
-it is written back. Any other difference changes data, or makes objects of one version invalid in
-the other.
-Give all versions the same schema; descriptions may differ. To rename a field, add the new field,
-optional, to all versions, and keep the old one."
+# codegen::merge_versions gives a kind of two versions the fields of both in each, as
+# pkg/apis/GROUP/versions.yaml declares. It fails if the versions differ in anything else,
+# because the API server does not convert between them.
+codegen::merge_versions() {
+  go run -C tools/migrate . generate -root "${PWD}" "${PWD}/artifacts/crd" ||
+    codegen::fail "the versions of a kind can't be served together, see above"
 }
 
 # codegen::write_kustomization lists the CustomResourceDefinitions for kustomize.
@@ -267,7 +250,7 @@ codegen::generate() {
   go tool -modfile=hack/codegen/go.mod controller-gen crd 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd ||
     codegen::fail "controller-gen ended with status $?"
   if [[ "${#dirs[@]}" -gt 1 ]]; then
-    codegen::check_versions
+    codegen::merge_versions
   fi
   codegen::write_kustomization
   codegen::write_references "${dirs[@]}"

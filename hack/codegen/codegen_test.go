@@ -74,7 +74,7 @@ func TestVerifyThenUpdate(t *testing.T) {
 	if out, code := c.run("hack/update-codegen.sh"); code != 0 {
 		t.Fatalf("exit code %d, want 0:\n%s", code, out)
 	}
-	c.wantSame(":!pkg/generated", ":!*/zz_generated.*", ":!pkg/apis/*/README.md", ":!artifacts/crd")
+	c.wantSame(":!pkg/generated", ":!*/zz_generated.*", ":!pkg/apis/*/README.md", ":!artifacts/crd", ":!artifacts/versions")
 
 	// Verify then passes, and touches nothing.
 	c.remember()
@@ -132,12 +132,11 @@ func TestUpdateRefusesVersionsThatDiffer(t *testing.T) {
 			t.Errorf("%s: exit code 0, want an error", script)
 		}
 		c.wantLines(out,
-			"--- samplecontroller.k8s.io_foos/v1alpha1",
-			"+++ samplecontroller.k8s.io_foos/v1beta1",
-			"-              replicas:",
-			"+              size:",
-			"codegen: the versions of a kind differ, see above.",
-			"The API server does not convert between versions of this kind. It silently drops a field that the",
+			"--- v1alpha1",
+			"+++ v1beta1",
+			"-      replicas:",
+			"+      size:",
+			"codegen: the versions of a kind can't be served together, see above",
 		)
 		c.wantSame()
 	}
@@ -160,7 +159,7 @@ func newCheckout(t *testing.T) *checkout {
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	c.must(err)
-	c.bash(`cp -R "$1"/go.mod "$1"/go.sum "$1"/pkg "$1"/hack . && cp -R "$1"/artifacts/crd artifacts && git init --quiet`, root)
+	c.bash(`cp -R "$1"/go.mod "$1"/go.sum "$1"/pkg "$1"/hack . && cp -R "$1"/artifacts/crd artifacts && mkdir tools && cp -R "$1"/tools/migrate tools && git init --quiet`, root)
 	return c
 }
 
@@ -242,6 +241,7 @@ func (c *checkout) addVersion(from, to string) {
 		}
 	}
 	c.replace(typesFile, "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n")
+	c.write(group+"/versions.yaml", "crd: foos.samplecontroller.k8s.io\nold: "+from+"\nnew: "+to+"\n")
 }
 
 // kind is a type of an API, without a status, printer columns or a short name.
