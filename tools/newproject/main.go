@@ -60,8 +60,9 @@ type request struct {
 	Kinds []addedKind `json:"kinds,omitempty"`
 	Dir   string      `json:"-"`
 
-	isUpdate bool
-	adds     *addedKind // to the project in Dir
+	isUpdate    bool
+	adds        *addedKind // to the project in Dir
+	addsVersion string     // to the project in Dir
 }
 
 func main() {
@@ -95,6 +96,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	root, err := findRoot(here)
 	if err != nil {
 		return refusal{err}
+	}
+	if r.addsVersion != "" {
+		return addVersion(ctx, r.Dir, r.addsVersion, out)
 	}
 	if r.isUpdate || r.adds != nil {
 		return update(ctx, root, r.Dir, r.adds, out)
@@ -147,6 +151,7 @@ const usage = `newproject generates a copy of this project under other names, up
 Usage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir DIRECTORY
        go run ./tools/newproject -update -dir DIRECTORY
        go run ./tools/newproject -add-kind Kind -into DIRECTORY
+       go run ./tools/newproject -add-version v1beta1 -into DIRECTORY
 
 `
 
@@ -164,7 +169,8 @@ func parseRequest(args []string, help io.Writer) (r request, err error) {
 	flags.BoolVar(&r.Lean, "lean", false, "Generate only the controller, its manifests, and the tests that need no cluster.")
 	flags.StringVar(&r.Dir, "dir", "", "Directory for the new project, which must be new or empty; with -update, the project's directory.")
 	flags.StringVar(&add.Kind, "add-kind", "", "Add a kind, such as Redirect, to the project in -into. Without -into, generate a project with two kinds.")
-	flags.StringVar(&into, "into", "", "Directory of the project that gets the kind. Use it only with -add-kind, -plural, -short and -child.")
+	flags.StringVar(&r.addsVersion, "add-version", "", "Add an API version, such as v1beta1, to the project in -into, which may be this one.")
+	flags.StringVar(&into, "into", "", "Directory of the project that gets the kind or version. Use it only with -add-version, or -add-kind, -plural, -short and -child.")
 	flags.StringVar(&add.Child, "child", "", "Kind of the objects that the added kind owns, as GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress (default \""+defaultChild+"\").")
 	flags.BoolVar(&r.isUpdate, "update", false, "Merge the changes in this clone into a generated project. Use it only with -dir.")
 	err = flags.Parse(args)
@@ -184,6 +190,10 @@ func parseRequest(args []string, help io.Writer) (r request, err error) {
 		return r, refusal{fmt.Errorf("%w (see -help)", err)}
 	case flags.NArg() > 0:
 		return r, refusal{fmt.Errorf("unexpected argument %q: newproject takes flags only", flags.Arg(0))}
+	case r.addsVersion != "" && (into == "" || !onlyOf("add-version", "into")):
+		return r, refusal{errors.New("-add-version needs -into, and takes the names from the project")}
+	case r.addsVersion != "":
+		return request{Dir: into, addsVersion: r.addsVersion}, nil
 	case add.Kind == "" && (slices.Contains(given, "into") || slices.Contains(given, "child")):
 		return r, refusal{errors.New("use -into and -child only with -add-kind")}
 	case into != "" && !onlyOf("add-kind", "into", "plural", "short", "child"):

@@ -217,10 +217,10 @@ func checkNamed(t *testing.T, all map[string]string) {
 			t.Errorf("%s does not apply: no file has the line %q", file, match[1])
 		}
 	})
-	// Tests name invented files.
+	// Tests name invented files. Only a project with two versions of its API has artifacts/versions.
 	each(func(file string) bool { return !strings.HasSuffix(file, "_test.go") }, inTree, func(file string, match []string) {
 		nearby := path.Join(path.Dir(file), match[1])
-		if !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") {
+		if !exists(all, match[1]) && !exists(all, nearby) && !strings.Contains(match[1], "GROUP") && !strings.HasPrefix(match[1], "artifacts/versions") {
 			t.Errorf("%s names %s, which does not exist", file, match[1])
 		}
 	})

@@ -27,9 +27,9 @@ var leftOut = []string{
 	"tools/newproject", "tools/docs", "docs/claims", "docs/second-kind*", "docs/upgrade.md", "docs/from-upstream.md",
 	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
-	"test/bench", "docs/benchmarks*", "docs/kubernetes-versions.md", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
+	"test/bench", "docs/benchmarks*", "docs/kubernetes-versions.md", "hack/next.md", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
 	"test/fuzz", "hack/fuzz.sh", "testdata", "test/simulation/explore", "explore_test.go", "docs/verification.md", "docs/state-graph.svg",
-	"hack/codegen/*_test.go", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
+	"tools/migrate/kubernetes-issues.md", "hack/codegen/*_test.go", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
 }
 
 // extras lists what a lean project does not get either: everything that needs a control plane, and
@@ -37,8 +37,9 @@ var leftOut = []string{
 var extras = []string{
 	"devcluster", "test/devcluster", "test/e2e", "test/oracle", "test/testcluster", "hack/e2e.sh", "hack/flakes.sh",
 	"test/simulation", "simulation_test.go",
-	"hack/skew.sh", "hack/targets.mk",
+	"hack/skew.sh", "hack/next.sh", "hack/targets.mk",
 	"test/waiters", "artifacts/monitoring/*_test.go", "artifacts/monitoring/targets.mk",
+	"tools/migrate/targets.mk", "tools/migrate/*_test.go",
 	"test/chart", "artifacts/chart", "hack/update-chart.sh",
 }
 
