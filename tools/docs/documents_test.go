@@ -28,7 +28,7 @@ var (
 
 // atATime is the number of documents that run at a time. It is more than two cores could compile
 // for, because documents spend much of their time waiting for a cluster.
-const atATime = 3
+const atATime = 4
 
 // document is a document and its steps.
 type document struct {
