@@ -204,13 +204,12 @@ func (m *migration) migrated(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// rewrite makes the API server write each object again, through admission. left returns how
-// many objects are still to be written, for the display.
-func (m *migration) rewrite(ctx context.Context, left func(context.Context) (int, int, error)) error {
+// rewrite makes the API server write each object again, through admission.
+func (m *migration) rewrite(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, migrationLimit)
 	defer cancel()
 	for {
-		err := m.runStorageVersionMigration(ctx, left)
+		err := m.runStorageVersionMigration(ctx)
 		if !errors.Is(err, errUnservedVersion) {
 			return err
 		}
@@ -225,7 +224,7 @@ func (m *migration) rewrite(ctx context.Context, left func(context.Context) (int
 // tried through a version which has just ceased to be served: it looks every 30 seconds.
 var errUnservedVersion = errors.New("the version is not served")
 
-func (m *migration) runStorageVersionMigration(ctx context.Context, left func(context.Context) (int, int, error)) error {
+func (m *migration) runStorageVersionMigration(ctx context.Context) error {
 	crd, err := m.crds.Get(ctx, m.Name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -246,13 +245,12 @@ func (m *migration) runStorageVersionMigration(ctx context.Context, left func(co
 		if err != nil {
 			return false, err
 		}
-		remaining, all, err := left(ctx)
-		if err != nil {
-			return false, err
-		}
-		if show := fmt.Sprintf("  StorageVersionMigration %s: %d of %d objects are done\n", svm.Name, all-remaining, all); show != shown {
-			fmt.Fprint(m.out, show)
-			shown = show
+		for _, condition := range now.Status.Conditions {
+			isNews := condition.Status == metav1.ConditionTrue && condition.Message != shown
+			if isNews && condition.Type != string(storagemigrationv1.MigrationFailed) {
+				shown = condition.Message
+				fmt.Fprintf(m.out, "  StorageVersionMigration %s: %s\n", svm.Name, shown)
+			}
 		}
 		return ended(now)
 	})

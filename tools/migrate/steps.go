@@ -68,10 +68,7 @@ var steps = []step{
 			return unless(o.stage >= shape.Dropped || lacking == 0, fmt.Sprintf("%d of %d objects lack fields: %s", lacking, o.objects.all, some(o.objects.incomplete))), nil
 		},
 		do: func(ctx context.Context, m *migration, _ *observed) error {
-			err := m.rewrite(ctx, func(ctx context.Context) (int, int, error) {
-				now, err := m.scan(ctx, m.Old, m.New)
-				return len(now.incomplete), now.all, err
-			})
+			err := m.rewrite(ctx)
 			if now, scanned := m.scan(ctx, m.Old, m.New); err == nil && len(now.incomplete) > 0 {
 				err = errors.Join(scanned, fmt.Errorf("%d objects have a value that can't be converted: %s. Correct them, and run this step again", len(now.incomplete), some(now.incomplete)))
 			}
@@ -114,11 +111,11 @@ var steps = []step{
 			proved, err := m.migrated(ctx)
 			return unless(proved && o.objects.entries == 0, fmt.Sprintf("%d of %d objects have managedFields of %s; a StorageVersionMigration of this CustomResourceDefinition has succeeded: %t", o.objects.entries, o.objects.all, m.Old, proved)), err
 		},
-		do: func(ctx context.Context, m *migration, o *observed) error {
+		do: func(ctx context.Context, m *migration, _ *observed) error {
 			if err := m.moveManagedFields(ctx, false); err != nil {
 				return err
 			}
-			return m.rewriteAll(ctx, o)
+			return m.rewrite(ctx)
 		},
 	},
 	atStage("drop", "the old version is gone. This can't be taken back", shape.Dropped, false),
@@ -137,8 +134,8 @@ var steps = []step{
 			proved, err := m.migrated(ctx)
 			return unless(proved, "no StorageVersionMigration of this CustomResourceDefinition has succeeded"), err
 		},
-		do: func(ctx context.Context, m *migration, o *observed) error {
-			return m.rewriteAll(ctx, o)
+		do: func(ctx context.Context, m *migration, _ *observed) error {
+			return m.rewrite(ctx)
 		},
 	},
 }
@@ -286,11 +283,6 @@ func (m *migration) next(ctx context.Context, through string, clientsMoved bool)
 	}
 }
 
-// rewriteAll makes the API server write each object again.
-func (m *migration) rewriteAll(ctx context.Context, o *observed) error {
-	return m.rewrite(ctx, func(context.Context) (int, int, error) { return 0, o.objects.all, nil })
-}
-
 // back takes everything back, so that only the old version is left.
 func (m *migration) back(ctx context.Context, clientsMoved bool) error {
 	o, err := m.observe(ctx)
@@ -317,10 +309,10 @@ func (m *migration) back(ctx context.Context, clientsMoved bool) error {
 	for _, do := range []func() error{
 		func() error { return m.moveReferences(ctx, m.New, m.Old) },
 		func() error { return m.moveManagedFields(ctx, true) },
-		func() error { return m.rewriteAll(ctx, o) },
+		func() error { return m.rewrite(ctx) },
 		func() error { return m.deletePolicy(ctx) },
 		func() error { return m.setCRD(ctx, shape.Original, nil) },
-		func() error { return m.rewriteAll(ctx, o) },
+		func() error { return m.rewrite(ctx) },
 	} {
 		if err := do(); err != nil {
 			return err
