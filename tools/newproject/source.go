@@ -28,7 +28,7 @@ var leftOut = []string{
 	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
 	"test/bench", "docs/benchmarks*", "docs/kubernetes-versions.md", "hack/next.md", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
-	"test/fuzz", "hack/fuzz.sh", "testdata", "test/simulation/explore", "explore_test.go", "docs/verification.md", "docs/state-graph.svg",
+	"test/fuzz", "hack/fuzz.sh", "testdata", "test/simulation/explore", "explore_test.go", "docs/verification.md",
 	"tools/migrate/kubernetes-issues.md", "hack/codegen/*_test.go", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
 }
 

@@ -34,8 +34,7 @@ import (
 var (
 	size     = flag.String("explore", "tiny", "which worlds to explore: tiny, small, medium, large, or part of a name")
 	minutes  = flag.Int("explore.minutes", 0, "end the exploration of a world after so many minutes; 0 means never")
-	drawTo   = flag.String("explore.draw", "", "write the graph of the world of -explore to this file, for Graphviz, if it is a small one")
-	repeated = flag.String("explore.steps", "", "repeat these steps of the world of -explore, as a violation prints them")
+	repeated = flag.String("explore.steps", "", "repeat these steps of the world of -explore, as a violation prints them, and explore only what follows from them")
 	memory   = flag.Uint64("explore.gigabytes", 7, "end the exploration of a world at so much memory")
 )
 
@@ -47,20 +46,10 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 	if len(worlds) == 0 {
 		t.Fatalf("-explore=%s is no size, and in no name of a world in test/simulation/explore/worlds.go", *size)
 	}
-	if *drawTo != "" {
-		writeGraph(t, worlds, create)
-		return
-	}
 	states, steps, began := 0, 0, time.Now()
 	for _, world := range worlds {
 		t.Run(world.Name, func(t *testing.T) {
-			if *repeated != "" {
-				if err := repeat(world, create, *repeated); err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			result, err := Run(world, create)
+			result, err := Run(world, create, *repeated)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,10 +149,8 @@ type search struct {
 	resyncs []edge
 	steps   int
 	// wrong says of states that may be at rest what is not as it must be.
-	wrong  map[uint32]string
-	broken *Violation
-	// onStep is called for each step, unless it is nil.
-	onStep   func(from, to uint32, by step, reached *state)
+	wrong    map[uint32]string
+	broken   *Violation
 	began    time.Time
 	reported time.Time
 }
@@ -183,9 +170,12 @@ type frontierState struct {
 	*state
 }
 
-// Run explores a world.
-func Run(w World, create New) (*Result, error) {
-	s, err := newSearch(w, create, runtime.GOMAXPROCS(0))
+// Run explores a world, or after the steps that a violation prints, what follows from them.
+func Run(w World, create New, steps string) (*Result, error) {
+	s, err := newSearch(w, create)
+	if err == nil && steps != "" {
+		err = s.repeat(steps)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -201,8 +191,8 @@ func Run(w World, create New) (*Result, error) {
 	return result, nil
 }
 
-// newSearch begins an exploration with a number of goroutines.
-func newSearch(w World, create New, workers int) (*search, error) {
+// newSearch begins an exploration, with a goroutine for each processor.
+func newSearch(w World, create New) (*search, error) {
 	sc, err := newScene(w)
 	if err != nil {
 		return nil, err
@@ -211,7 +201,7 @@ func newSearch(w World, create New, workers int) (*search, error) {
 		scene: sc, began: time.Now(), reported: time.Now(),
 		known: map[digest]uint32{}, wrong: map[uint32]string{}, first: []uint32{0},
 	}
-	for range workers {
+	for range runtime.GOMAXPROCS(0) {
 		r, err := newRunner(sc, create)
 		if err != nil {
 			return nil, err
@@ -347,9 +337,6 @@ func (s *search) add(from frontierState, taken expansion) []frontierState {
 				to |= noisy
 			}
 			s.targets = append(s.targets, to)
-		}
-		if s.onStep != nil {
-			s.onStep(from.id, id, by, reached)
 		}
 	}
 	s.first = append(s.first, uint32(len(s.targets)))

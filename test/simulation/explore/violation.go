@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A violation: the shortest sequence of steps to it, told moment by moment, and its repetition. And
-// the graph of the states of a small world, as text for Graphviz.
+// A violation: the shortest sequence of steps to it, told moment by moment, and its repetition.
 
 package explore
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +120,7 @@ func (x explored) describeStep(s step) string {
 	return "?"
 }
 
-// patience is how many steps of the system a repeated sequence may need to come to rest.
+// patience is how many steps the system may need to come to rest at the start of a world.
 const patience = 10_000
 
 // steps returns the sequence, for the flag -explore.steps.
@@ -135,123 +132,42 @@ func (v *Violation) steps() string {
 	return strings.Join(steps, " ")
 }
 
-// repeat takes the steps of a sequence in a world, and lets the system come to rest. It returns an
-// error if a rule is broken on the way or at rest.
-func repeat(w World, create New, steps string) error {
-	s, err := newSearch(w, create, 1)
-	if err != nil {
-		return err
-	}
-	r, current := s.runners[0], s.start
+// repeat takes the steps of a sequence. What is explored from there is what the system does by itself.
+func (s *search) repeat(steps string) error {
 	for i, text := range strings.Fields(steps) {
 		var by step
 		if _, err := fmt.Sscanf(text, "%d.%d.%d.%d", &by.op, &by.controller, &by.a, &by.b); err != nil {
 			return fmt.Errorf("reading step %d, %q: %w", i+1, text, err)
 		}
-		if !slices.Contains(explored{current, s.scene}.steps(), by) {
+		if !slices.Contains(explored{s.start, s.scene}.steps(), by) {
 			return fmt.Errorf("step %d, %q, is not possible any more: the sequence is from another version of the controller or of its world", i+1, text)
 		}
-		current = r.take(current, by)
-		if len(current.violations) > 0 {
-			return fmt.Errorf("step %d: %s", i+1, strings.Join(current.violations, "; "))
+		s.start = s.runners[0].take(s.start, by)
+		if broken := s.start.violations; len(broken) > 0 {
+			return fmt.Errorf("step %d: %s", i+1, strings.Join(broken, "; "))
 		}
 	}
-	current, err = r.rest(current)
-	if err != nil {
-		return err
-	}
-	for owner := range r.Owners {
-		resync := step{op: opResync, a: uint8(owner)}
-		if !slices.Contains(explored{current, s.scene}.steps(), resync) {
-			continue
-		}
-		current = r.take(current, resync)
-		if current, err = r.rest(current); err != nil || current.wrote {
-			return fmt.Errorf("at rest, a resync causes a call (%w)", err)
-		}
-	}
+	s.start.users, s.start.faults, s.start.crashes = 0, 0, 0
 	return nil
 }
 
 // rest lets the system come to rest, and returns an error if it does not, breaks a rule on
-// the way, or rests in a state that is wrong. The state has wrote if there was a call.
+// the way, or rests in a state that is wrong.
 func (r *runner) rest(current *state) (*state, error) {
-	called := false
 	for range patience {
 		x := explored{current, r.scene}
 		possible := x.steps()
 		next := slices.IndexFunc(possible, step.bySystem)
 		if next < 0 {
 			if wrong := x.world().WrongAtRest(); len(wrong) > 0 {
-				return current, fmt.Errorf("at rest: %s", strings.Join(wrong, "; "))
+				return nil, fmt.Errorf("at rest: %s", strings.Join(wrong, "; "))
 			}
-			current = current.clone()
-			current.wrote = called
 			return current, nil
 		}
 		current = r.take(current, possible[next])
-		called = called || current.wrote
 		if len(current.violations) > 0 {
-			return current, fmt.Errorf("on the way to rest: %s", strings.Join(current.violations, "; "))
+			return nil, fmt.Errorf("on the way to rest: %s", strings.Join(current.violations, "; "))
 		}
 	}
-	return current, fmt.Errorf("no rest after %d steps", patience)
-}
-
-// colors are those of the steps, by who takes them, and legend says so.
-var colors = map[op]string{
-	opAct: "orange", opControlPlane: "green3", opDeliver: "blue", opTell: "blue", opRelist: "blue", opSync: "purple",
-	opResync: "purple", opCall: "gray20", opLate: "gray20", opTime: "gray75", opCrash: "red", opStart: "red",
-}
-
-const legend = "orange: users and others; green: control plane; blue: an event arrives; " +
-	"purple: the controller begins a sync; black: a call is answered; gray: time passes; red: crash and start"
-
-func writeGraph(t *testing.T, worlds []World, create New) {
-	t.Helper()
-	if len(worlds) != 1 {
-		t.Fatalf("-explore=%s names %d worlds: one can be drawn", *size, len(worlds))
-	}
-	graph, err := graphOf(worlds[0], create)
-	if err == nil {
-		err = os.WriteFile(*drawTo, []byte(graph), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// graphOf explores a small world, and returns all of its states and steps in Graphviz's language.
-func graphOf(w World, create New) (string, error) {
-	s, err := newSearch(w, create, 1)
-	if err != nil {
-		return "", err
-	}
-	var nodes, edges strings.Builder
-	titles := map[uint32]string{0: explored{s.start, s.scene}.summary()}
-	s.onStep = func(from, to uint32, by step, reached *state) {
-		if titles[to] == "" {
-			titles[to] = explored{reached, s.scene}.summary()
-		}
-		fmt.Fprintf(&edges, "  %d -> %d [color=%s]\n", from, to, colors[by.op])
-	}
-	if _, complete := s.explore(); !complete {
-		return "", fmt.Errorf("world %s: a violation or a bound ended its exploration, so that there is no whole to draw", w.Name)
-	}
-	for id, c := range s.components() {
-		style := ""
-		if c.terminal {
-			style = ", style=filled, fillcolor=green3"
-		}
-		fmt.Fprintf(&nodes, "  %d [tooltip=%q%s]\n", id, titles[uint32(id)], style)
-	}
-	label := fmt.Sprintf("%s: %d states, %d steps. Those at rest are filled.\n%s", w.About, len(titles), s.steps, legend)
-	return fmt.Sprintf(`digraph {
-  rankdir=LR
-  nodesep=0.05
-  label=%q
-  node [shape=circle, label="", width=0.1]
-  edge [arrowsize=0.3]
-%s%s}
-`, label, &nodes, &edges), nil
+	return nil, fmt.Errorf("no rest after %d steps", patience)
 }
