@@ -138,16 +138,18 @@ func (a *apiServer) write(r model.Request, inspect inspector) (footest.Object, e
 	return a.commit(id, change), nil
 }
 
-// raiseGeneration does what an edit of the spec does that is taken back at once.
-func (a *apiServer) raiseGeneration(id objectID) {
+// touch does what an edit does that is taken back at once: it changes the version, and the generation.
+func (a *apiServer) touch(id objectID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	stored, ok := a.objects[id]
-	if !ok || id.kind.Generation == nil {
+	if !ok {
 		return
 	}
 	next := footest.CopyOf(stored)
-	next.SetGeneration(next.GetGeneration() + 2)
+	if id.kind.Generation != nil {
+		next.SetGeneration(next.GetGeneration() + 2)
+	}
 	a.commit(id, footest.Change{Event: watch.Modified, Object: next})
 }
 
@@ -352,35 +354,11 @@ func (c *cluster) mutatesWrites() bool {
 	return time.Now().Before(c.mutatedUntil)
 }
 
-// touchChildren sets and removes an annotation of each child, which changes its version,
-// and a field of the spec that no one owns, which changes its generation.
+// touchChildren touches each child.
 func (c *cluster) touchChildren() {
 	for _, object := range c.world().Objects {
-		if c.owner.Is(object) {
-			continue
-		}
-		for _, touched := range []bool{true, false} {
-			c.touch(idOf(object), touched)
-		}
-	}
-}
-
-func (c *cluster) touch(id objectID, touched bool) {
-	for c.ctx.Err() == nil {
-		object, err := c.api.get(id)
-		if err != nil {
-			return
-		}
-		annotations := map[string]string{"touched": "true"}
-		maps.Copy(annotations, object.GetAnnotations())
-		if !touched {
-			delete(annotations, "touched")
-		}
-		object.SetAnnotations(annotations)
-		r := model.Request{Verb: "update", Kind: id.kind, Name: id.name, Sent: object}
-		if _, err := c.api.write(r, noInspection); err == nil {
-			c.api.raiseGeneration(id)
-			return
+		if !c.owner.Is(object) {
+			c.api.touch(idOf(object))
 		}
 	}
 }

@@ -67,25 +67,24 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 	}
 }
 
-// once returns a controller that acts once for each Foo, when it starts.
+// once returns a controller that acts once for each Foo, when it has listed them.
 func once(do act) Start {
 	return func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
-		forEachFoo(ctx, clients, recorder, do)
+		for !forEachFoo(ctx, clients, recorder, do) {
+			pause(ctx, time.Second)
+		}
 		<-ctx.Done()
 		return nil
 	}
 }
 
-func forEachFoo(ctx context.Context, clients Clients, recorder record.EventRecorder, do act) {
+// forEachFoo reports whether it could list the Foos, or need not any more.
+func forEachFoo(ctx context.Context, clients Clients, recorder record.EventRecorder, do act) bool {
 	list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil || do == nil {
-		return
+	for i := 0; do != nil && err == nil && i < len(list.Items); i++ {
+		_ = do(ctx, clients, recorder, &list.Items[i]) // the run's violations show it
 	}
-	for i := range list.Items {
-		if err := do(ctx, clients, recorder, &list.Items[i]); err != nil {
-			return // the run's violations show it
-		}
-	}
+	return err == nil || ctx.Err() != nil
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -123,6 +122,8 @@ func createTwice(ctx context.Context, clients Clients, _ record.EventRecorder, f
 }
 
 func rewrite(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
 	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
 	return err
 }
@@ -217,7 +218,7 @@ func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 // A lost answer excuses no missing event, unless another controller wrote meanwhile.
 func TestALostAnswerAloneExcusesNoMissingEvent(t *testing.T) {
 	w := workload{before: []step{"create a web"}}
-	start := onceListed(claimReadyInTime)
+	start := once(claimReady)
 	_, baseline := w.runWithoutFaults(t, footest.FooOwner, start)
 	at := injectionPoint{"update-status", objectID{footest.FooKind, "a"}, 1}
 	i := slices.IndexFunc(writeFaults, func(f fault) bool { return f.name == "timeout although applied" })
@@ -228,7 +229,7 @@ func TestALostAnswerAloneExcusesNoMissingEvent(t *testing.T) {
 }
 
 func TestAPairOfFaultsRevealsWhatOneFaultDoesNot(t *testing.T) {
-	one, two := faultsThatReveal(t, onceListed(deleteWhatItCannotReadAfterARestart), "sent delete of foos a, which belongs to users")
+	one, two := faultsThatReveal(t, once(deleteWhatItCannotReadAfterARestart), "sent delete of foos a, which belongs to users")
 	if one != "" {
 		t.Errorf("a single fault reveals it: %s", one)
 	}
@@ -263,38 +264,14 @@ func faultsThatReveal(t *testing.T, start Start, violation string) (one, two str
 	return one, two
 }
 
-// onceListed returns a controller that acts once for each Foo, when it has listed them.
-func onceListed(do act) Start {
-	return func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
-		for ctx.Err() == nil {
-			list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(ctx, metav1.ListOptions{})
-			for i := 0; err == nil && i < len(list.Items); i++ {
-				_ = do(ctx, clients, recorder, &list.Items[i]) // the run's violations show it
-			}
-			if err == nil {
-				break
-			}
-			pause(ctx, time.Second)
-		}
-		<-ctx.Done()
-		return nil
-	}
-}
-
 func deleteWhatItCannotReadAfterARestart(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	if foo.Status.ObservedGeneration == 0 {
-		return claimReadyInTime(ctx, clients, recorder, foo)
+		return claimReady(ctx, clients, recorder, foo)
 	}
 	if _, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).Get(ctx, foo.Name, metav1.GetOptions{}); err != nil {
 		return deleteItsFoo(ctx, clients, recorder, foo)
 	}
 	return nil
-}
-
-func claimReadyInTime(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	return claimReady(ctx, clients, recorder, foo)
 }
 
 func TestASampleOfPairs(t *testing.T) {
