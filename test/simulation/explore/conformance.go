@@ -146,11 +146,11 @@ func pathWorlds(owner *footest.OwnerRow) []World {
 		"create b web", "create b api", "rename b web", "rename b api", "scale b", "delete b", "delete b foreground", "delete b orphan", "hand web b", "hand api b",
 	}, acts...)
 	return complete(owner,
-		World{Name: "two controllers", About: "of one owner; they die and start again",
+		World{Name: "two controllers",
 			Acts: acts, Users: 15, Faults: 8, Crashes: 2, Behind: 2, Controllers: 2, Outcomes: outcomes, Relists: true},
-		World{Name: "two owners", About: "of the same children; handlers hear late",
+		World{Name: "two owners",
 			Owners: []string{"a", "b"}, Acts: two, Users: 20, Faults: 8, Outcomes: outcomes, EachWrite: true, HandlersLag: true},
-		World{Name: "renames", About: "and little else, so that the controller comes to delete",
+		World{Name: "renames", // and little else, so that the controller comes to delete
 			Start: []string{"create a web"}, Acts: append([]string{"drift web", "edit api", "hand api a"}, ofOwner...), Users: 20, Faults: 2, Outcomes: outcomes},
 	)
 }

@@ -17,8 +17,14 @@ import (
 
 var allOutcomes = []Outcome{Conflict, Lost, Late, Refused, ServerError, ServerErrorDone}
 
-// denials are those of a webhook.
-var denials = []Outcome{Denied409, Denied404, Denied418}
+// lostRaces are those that each write may meet, and denials those of a webhook.
+var (
+	lostRaces = []Outcome{Conflict, Lost}
+	denials   = []Outcome{Denied409, Denied404, Denied418}
+)
+
+// settled is the start with a Foo at rest.
+var settled = []string{"create a web"}
 
 var (
 	ofOwner   = []string{"scale a", "rename a api", "rename a web"}
@@ -27,116 +33,83 @@ var (
 	allOfThem = append(append(append([]string{"create a web"}, ofOwner...), deletes...), ofOthers...)
 )
 
-// Small are the worlds of each test run.
+// Small are the worlds of each test run. docs/verification.md says of each world what it is about.
 func Small(owner *footest.OwnerRow) []World {
 	return complete(owner,
-		World{Name: "create", About: "a Foo is created; one call or event meets a fault",
-			Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "create, crash", About: "a Foo is created; the controller dies once, and starts with caches that may be older than those it had",
-			Acts: []string{"create a web"}, Users: 1, Crashes: 1, Behind: 1},
-		World{Name: "change", About: "any act on a Foo at rest; handlers hear late",
-			Start: []string{"create a web"}, Acts: allOfThem, Users: 1, HandlersLag: true},
-		World{Name: "rename", About: "the Deployment gets another name; one call or event meets a fault",
-			Start: []string{"create a web"}, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, Relists: true},
-		World{Name: "scale", About: "a Foo is scaled; one write fails",
-			Start: []string{"create a web"}, Acts: []string{"scale a"}, Users: 1, Faults: 1, Outcomes: []Outcome{ServerError, Refused}},
-		World{Name: "recreate", About: "a Foo at rest is deleted in any way, and created again",
-			Start: []string{"create a web"}, Acts: append([]string{"create a web"}, deletes...), Users: 2},
-		World{Name: "policy", About: "from some write on, a policy refuses each write of a child, until somebody lifts it",
-			Start: []string{"create a web"}, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow}},
-		World{Name: "rival", About: "a second Foo asks for the same Deployment",
-			Owners: []string{"a", "b"}, Start: []string{"create a web"}, Acts: []string{"create b web", "delete a"}, Users: 1},
-		World{Name: "tiny", About: "the name of a Foo's Deployment becomes free",
-			Start: []string{"take web", "create a web"}, Acts: []string{"remove web"}, Users: 1},
-		World{Name: "taken", About: "the name is taken by somebody else, who lets go of it or hands it over",
+		World{Name: "create", Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+		World{Name: "create, crash", Acts: []string{"create a web"}, Users: 1, Crashes: 1, Behind: 1},
+		World{Name: "change", Start: settled, Acts: allOfThem, Users: 1, HandlersLag: true},
+		World{Name: "rename", Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: lostRaces, Relists: true},
+		World{Name: "scale", Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 1, Outcomes: []Outcome{ServerError, Refused}},
+		World{Name: "recreate", Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2},
+		World{Name: "policy",
+			Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow}},
+		World{Name: "rival", Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 1},
+		World{Name: "tiny", Start: []string{"take web", "create a web"}, Acts: []string{"remove web"}, Users: 1},
+		World{Name: "taken",
 			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "hand web a", "edit web", "drift web", "rename a api"}, Users: 1},
-		World{Name: "denied", About: "from some write on, a webhook denies each write of a child with a code of its own",
-			Start: []string{"create a web"}, Acts: []string{"rename a api", "drift web"}, Users: 1, Faults: 1, Outcomes: denials},
-		World{Name: "mutated", About: "a webhook changes the Deployments that are created",
-			Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: []Outcome{Mutated}},
-		World{Name: "suspended", About: "something happens while the Foo is suspended, and it is resumed",
+		World{Name: "denied", Start: settled, Acts: []string{"rename a api", "drift web"}, Users: 1, Faults: 1, Outcomes: denials},
+		World{Name: "mutated", Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: []Outcome{Mutated}},
+		World{Name: "suspended",
 			Start: []string{"create a web", "suspend a"}, Acts: []string{"resume a", "drift web", "rename a api"}, Users: 2},
-		World{Name: "in service", About: "the Deployment gets another name, one Pod after the other becomes available",
-			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, EachWrite: true},
-		World{Name: "stuck", About: "the Deployment gets another name, and the new one never becomes ready",
-			Start: []string{"create a web"}, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
+		World{Name: "in service", Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, EachWrite: true},
+		World{Name: "stuck",
+			Start: settled, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
 	)
 }
 
 // Medium are the worlds that show the mutants, the small ones first: a mutant's exploration ends
 // with the first world that takes too long.
 func Medium(owner *footest.OwnerRow) []World {
-	settled := []string{"create a web"}
 	return append(Small(owner), complete(owner,
-		World{Name: "suspending", About: "the Foo is suspended while its Deployment is renamed",
-			Start: settled, Acts: []string{"suspend a", "rename a api"}, Users: 2},
-		World{Name: "rename, any fault", About: "as rename, and the fault is any",
+		World{Name: "suspending", Start: settled, Acts: []string{"suspend a", "rename a api"}, Users: 2},
+		World{Name: "rename, any fault",
 			Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "fight", About: "somebody changes the Deployment back after each repair",
-			Start: []string{"create a web"}, Acts: []string{"undo web"}, Users: 4},
-		World{Name: "rename, new one lost", About: "the Deployment gets another name, and somebody takes away the new one; one call fails",
+		World{Name: "fight", Start: settled, Acts: []string{"undo web"}, Users: 4},
+		World{Name: "rename, new one lost",
 			Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
-		World{Name: "open", About: "the Foo leaves the number of Pods to others, who change it; the Deployment gets another name",
-			Start: []string{"create a web 0"}, Acts: []string{"rename a api", "tune web"}, Users: 2},
-		World{Name: "changes", About: "any two acts of the Foo's user",
-			Start: settled, Acts: ofOwner, Users: 2},
-		World{Name: "drift, any fault", About: "somebody changes, takes away or hands over the Deployment; one fault",
-			Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "in service, drift", About: "the Deployment gets another name, and somebody drifts the new one",
-			Start: settled, Acts: []string{"rename a api", "drift api"}, Users: 2},
-		World{Name: "rival, deletion", About: "a second Foo asks for the same Deployment, and the first is deleted",
-			Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
-		World{Name: "repair", About: "somebody drifts the Deployment, and edits what is not the Foo's",
-			Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
-		World{Name: "held", About: "somebody deletes the Deployment, which a finalizer keeps for some time",
+		World{Name: "open", Start: []string{"create a web 0"}, Acts: []string{"rename a api", "tune web"}, Users: 2},
+		World{Name: "changes", Start: settled, Acts: ofOwner, Users: 2},
+		World{Name: "drift, any fault", Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+		World{Name: "in service, drift", Start: settled, Acts: []string{"rename a api", "drift api"}, Users: 2},
+		World{Name: "rival, deletion", Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
+		World{Name: "repair", Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
+		World{Name: "held",
 			Start: []string{"create a web", "keep web"}, Acts: []string{"remove web", "drift web", "release web"}, Users: 2},
-		World{Name: "in service, third name", About: "as in service, with a third name meanwhile",
+		World{Name: "in service, third name",
 			Start: settled, Acts: []string{"rename a api", "rename a db"}, Users: 2, Children: []string{"web", "api", "db"}},
 	)...)
 }
 
 // Large are the worlds of an hour or two.
 func Large(owner *footest.OwnerRow) []World {
-	settled := []string{"create a web"}
 	return append(Medium(owner), complete(owner,
-		World{Name: "life", About: "two acts of a user on a Foo that does not exist yet",
-			Acts: append(append([]string{"create a web"}, ofOwner...), deletes...), Users: 2},
-		World{Name: "scale, two faults", About: "a Foo is scaled; two calls or events meet a fault",
+		World{Name: "life", Acts: append(append([]string{"create a web"}, ofOwner...), deletes...), Users: 2},
+		World{Name: "scale, two faults",
 			Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
-		World{Name: "rename, two faults", About: "the Deployment gets another name; two calls or events meet a fault",
+		World{Name: "rename, two faults",
 			Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
-		World{Name: "recreate, any fault", About: "as recreate, with one fault",
+		World{Name: "recreate, any fault",
 			Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "change, crash", About: "any act; the controller dies once, and starts with caches that may be older than those it had",
-			Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 2},
-		World{Name: "changes, crash", About: "two acts of the Foo's user, and a crash",
-			Start: settled, Acts: []string{"scale a", "rename a api"}, Users: 2, Crashes: 1},
-		World{Name: "taken, twice", About: "the name is taken by somebody else, who lets go of it; the Foo is renamed",
-			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "rename a api"}, Users: 2},
-		World{Name: "rollouts", About: "each write of the Deployment controller by itself",
-			Start: settled, Acts: append([]string{"drift web"}, ofOwner...), Users: 1, EachWrite: true},
-		World{Name: "handlers late", About: "an act; one fault; handlers hear late",
-			Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, HandlersLag: true},
-		World{Name: "create, two controllers", About: "a Foo is created; two controllers work at the same time",
-			Acts: []string{"create a web"}, Users: 1, Controllers: 2},
-		World{Name: "change, upgrade", About: "as change, crash, and the controller that starts is one of a newer release, which uses a newer version of the API",
-			Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: releases},
-		World{Name: "change, rollback", About: "as change, upgrade, from the newer release to the older",
+		World{Name: "change, crash", Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 2},
+		World{Name: "changes, crash", Start: settled, Acts: []string{"scale a", "rename a api"}, Users: 2, Crashes: 1},
+		World{Name: "taken, twice", Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "rename a api"}, Users: 2},
+		World{Name: "rollouts", Start: settled, Acts: append([]string{"drift web"}, ofOwner...), Users: 1, EachWrite: true},
+		World{Name: "handlers late", Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: lostRaces, HandlersLag: true},
+		World{Name: "create, two controllers", Acts: []string{"create a web"}, Users: 1, Controllers: 2},
+		World{Name: "change, upgrade", Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: releases},
+		World{Name: "change, rollback",
 			Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: []string{releases[1], releases[0]}},
-		World{Name: "two releases", About: "the controller of a newer release starts beside one of an older; one fault",
-			Start: settled, Faults: 1, Outcomes: []Outcome{Conflict, Lost}, Controllers: 2, Releases: releases},
-		World{Name: "in service, crash", About: "as in service, and the controller dies once",
+		World{Name: "two releases", Start: settled, Faults: 1, Outcomes: lostRaces, Controllers: 2, Releases: releases},
+		World{Name: "in service, crash",
 			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Crashes: 1, Behind: 1, EachWrite: true},
-		World{Name: "in service, deletion", About: "as in service, and the Foo is deleted meanwhile",
-			Start: settled, Acts: []string{"rename a api", "delete a"}, Users: 2, EachWrite: true},
-		World{Name: "in service, refusal", About: "as in service, and a policy or a webhook refuses each write from some on, until somebody lifts that",
+		World{Name: "in service, deletion", Start: settled, Acts: []string{"rename a api", "delete a"}, Users: 2, EachWrite: true},
+		World{Name: "in service, refusal",
 			Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow, Denied404}, EachWrite: true},
-		World{Name: "denied, lifted", About: "a webhook denies the first Deployment with a code of its own, until somebody lifts that",
-			Acts: []string{"create a web", "allow"}, Users: 2, Faults: 1, Outcomes: denials},
-		World{Name: "stuck, crash", About: "as stuck, and the controller dies once",
+		World{Name: "denied, lifted", Acts: []string{"create a web", "allow"}, Users: 2, Faults: 1, Outcomes: denials},
+		World{Name: "stuck, crash",
 			Start: settled, Acts: []string{"rename a api", "rename a web"}, Users: 2, Crashes: 1, Stuck: []string{"api"}},
-		World{Name: "long fight", About: "as fight, twice as long",
-			Start: settled, Acts: []string{"undo web"}, Users: 8},
+		World{Name: "long fight", Start: settled, Acts: []string{"undo web"}, Users: 8},
 	)...)
 }
 
@@ -160,8 +133,8 @@ func complete(owner *footest.OwnerRow, worlds ...World) []World {
 
 // World is what is explored, up to its bounds.
 type World struct {
-	Name, About string
-	Owner       *footest.OwnerRow
+	Name  string
+	Owner *footest.OwnerRow
 	// Owners are the names of the owners, and Children those that they may ask for.
 	Owners, Children []string
 	// Start are users' acts before the exploration. It begins when the controller has come
