@@ -7,6 +7,7 @@ package oracle
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -116,42 +117,28 @@ func conflictConditions() []metav1.Condition {
 	return footest.Ready(metav1.ConditionFalse, footest.Primary.Kind+"Conflict", "", footest.Earlier)
 }
 
-func fooAt(uid types.UID, version string) *samplev1alpha1.Foo {
-	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid, ResourceVersion: version}}
-}
-
 func TestARecordingCatchesUpWithAList(t *testing.T) {
+	a, b := func(version string) moment { return fooAt("a", version) }, func(version string) moment { return fooAt("b", version) }
 	for _, row := range []struct {
-		what   string
-		record func(r *Recording)
-		has    bool
+		what     string
+		recorded []moment
+		has      bool
 	}{
-		{"the list's state", func(r *Recording) { r.record(fooAt("a", "5"), false) }, true},
-		{"a newer state", func(r *Recording) { r.record(fooAt("a", "6"), false) }, true},
-		{"an older state", func(r *Recording) { r.record(fooAt("a", "4"), false) }, false},
-		{"nothing", func(*Recording) {}, false},
-		{"another Foo that is not in the list", func(r *Recording) {
-			r.record(fooAt("a", "5"), false)
-			r.record(fooAt("b", "6"), false)
-		}, false},
-		{"another Foo and its deletion", func(r *Recording) {
-			r.record(fooAt("a", "5"), false)
-			r.record(fooAt("b", "6"), false)
-			r.record(fooAt("b", "7"), true)
-		}, true},
-		{"another Foo that is newer than the list", func(r *Recording) {
-			r.record(fooAt("a", "5"), false)
-			r.record(fooAt("b", "9"), false)
-		}, true},
-		{"another child", func(r *Recording) {
-			r.record(fooAt("a", "5"), false)
-			r.record(footest.Child("a", footest.AtVersion("5")), false)
-		}, true},
+		{"the list's state", []moment{a("5")}, true},
+		{"a newer state", []moment{a("6")}, true},
+		{"an older state", []moment{a("4")}, false},
+		{"nothing", nil, false},
+		{"another Foo that is not in the list", []moment{a("5"), b("6")}, false},
+		{"another Foo and its deletion", []moment{a("5"), b("6"), gone(b("7"))}, true},
+		{"another Foo that is newer than the list", []moment{a("5"), b("9")}, true},
+		{"another child", []moment{a("5"), {Object: footest.Child("a", footest.AtVersion("5"))}}, true},
 	} {
 		t.Run(row.what, func(t *testing.T) {
 			r := &Recording{}
-			row.record(r)
-			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*fooAt("a", "5")}}
+			for _, m := range row.recorded {
+				r.record(m.Object, m.deleted)
+			}
+			list := &samplev1alpha1.FooList{ListMeta: metav1.ListMeta{ResourceVersion: "8"}, Items: []samplev1alpha1.Foo{*a("5").Object.(*samplev1alpha1.Foo)}}
 			if has, err := r.has(list, footest.FooKind); has != row.has || err != nil {
 				t.Errorf("The record has caught up: %v (%v), want %v", has, err, row.has)
 			}
@@ -163,55 +150,60 @@ func TestARecordingCatchesUpWithAList(t *testing.T) {
 	}
 }
 
-// moment adds a state of a Foo or of a Deployment to a history, at a version.
-type moment func(h *History, version string)
+func fooAt(uid types.UID, version string) moment {
+	return moment{Object: &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid, ResourceVersion: version}}}
+}
+
+// moment is a state of a Foo or of a child in a history. Its version is its place there.
+type moment struct {
+	footest.Object
+
+	deleted bool
+}
+
+func gone(m moment) moment { return moment{m.Object, true} }
+
+func historyOf(moments []moment) *History {
+	h := &History{kinds: []*footest.Kind{footest.Primary}}
+	for i, m := range moments {
+		m.SetResourceVersion(fmt.Sprint(i + 1))
+		h.Add(m.Object, m.deleted)
+	}
+	return h
+}
 
 // foo is a state of the Foo "foo", which asks for a Deployment's name and size. claims is
 // the generation that its status reports as ready, or 0.
 func foo(uid types.UID, generation int64, name string, size *int32, claims int64) moment {
-	return fooState(uid, generation, name, size, claims, false)
-}
-
-func fooState(uid types.UID, generation int64, name string, size *int32, claims int64, deleted bool) moment {
-	return func(h *History, version string) {
-		f := &samplev1alpha1.Foo{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "foo", UID: uid, Generation: generation, ResourceVersion: version},
-			Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: size},
-			Status: samplev1alpha1.FooStatus{ObservedGeneration: claims, Conditions: []metav1.Condition{
-				{Type: "Ready", Status: metav1.ConditionTrue, ObservedGeneration: claims},
-			}},
-		}
-		if claims == 0 {
-			f.Status.Conditions[0].Status = metav1.ConditionFalse
-		}
-		h.Add(f, deleted)
+	f := &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "foo", UID: uid, Generation: generation},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: size},
+		Status: samplev1alpha1.FooStatus{ObservedGeneration: claims, Conditions: []metav1.Condition{
+			{Type: "Ready", Status: metav1.ConditionTrue, ObservedGeneration: claims},
+		}},
 	}
+	if claims == 0 {
+		f.Status.Conditions[0].Status = metav1.ConditionFalse
+	}
+	return moment{Object: f}
 }
 
 // deployment is a state of a Deployment: controlled by owner, of a size, rolled out, and
 // then changed.
 func deployment(name string, owner types.UID, size int32, changes ...func(*appsv1.Deployment)) moment {
-	return deploymentState(name, owner, size, false, changes...)
-}
-
-func deploymentState(name string, owner types.UID, size int32, deleted bool, changes ...func(*appsv1.Deployment)) moment {
-	return func(h *History, version string) {
-		d := footest.Deployment("foo", footest.ScaledTo(size))
-		d.Namespace, d.Name, d.Generation, d.ResourceVersion = "ns", name, 1, version
-		d.OwnerReferences[0].UID = owner
-		d.Spec.Template.Spec.Containers = slices.Insert(d.Spec.Template.Spec.Containers, 0, corev1.Container{Name: "other", Image: "other"})
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: size, UpdatedReplicas: size, AvailableReplicas: size}
-		for _, change := range changes {
-			change(d)
-		}
-		h.Add(d, deleted)
+	d := footest.Deployment("foo", footest.ScaledTo(size))
+	d.Namespace, d.Name, d.Generation = "ns", name, 1
+	d.OwnerReferences[0].UID = owner
+	d.Spec.Template.Spec.Containers = slices.Insert(d.Spec.Template.Spec.Containers, 0, corev1.Container{Name: "other", Image: "other"})
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: size, UpdatedReplicas: size, AvailableReplicas: size}
+	for _, change := range changes {
+		change(d)
 	}
+	return moment{Object: d}
 }
 
 var two, five = new(int32(2)), new(int32(5))
 
-// The version of a moment is its index in the history. The last moment is the state to
-// check.
 var histories = []struct {
 	what    string
 	moments []moment
@@ -237,7 +229,7 @@ var histories = []struct {
 		foo("a", 1, "d", two, 0), deployment("d", "a", 2), deployment("d", "a", 2, oneAvailable), foo("a", 1, "d", two, 1),
 	}, 0},
 	{"deleted before the generation began", []moment{
-		deployment("d", "a", 2), deploymentState("d", "a", 2, true), foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1),
+		deployment("d", "a", 2), gone(deployment("d", "a", 2)), foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1),
 	}, 1},
 	{"controlled by another Foo", []moment{foo("a", 1, "d", two, 0), deployment("d", "b", 2), foo("a", 1, "d", two, 1)}, 1},
 	{"controlled by nobody", []moment{foo("a", 1, "d", two, 0), deployment("d", "a", 2, nobodys), foo("a", 1, "d", two, 1)}, 1},
@@ -252,10 +244,10 @@ var histories = []struct {
 	{"reported when the record begins, and for the next generation", []moment{foo("a", 1, "d", two, 1), foo("a", 2, "d", five, 2)}, 1},
 	{"reported twice for one generation is one lie", []moment{foo("a", 1, "d", two, 0), foo("a", 1, "d", two, 1), foo("a", 1, "d", two, 1)}, 1},
 	{"deleted, and recreated with the same generation", []moment{
-		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), fooState("a", 1, "d", two, 1, true),
+		foo("a", 1, "d", two, 0), deployment("d", "a", 2), foo("a", 1, "d", two, 1), gone(foo("a", 1, "d", two, 1)),
 		foo("b", 1, "d", two, 0), foo("b", 1, "d", two, 1),
 	}, 1},
-	{"the last state of a deleted Foo does not count", []moment{foo("a", 1, "d", two, 0), fooState("a", 2, "d", five, 2, true)}, 0},
+	{"the last state of a deleted Foo does not count", []moment{foo("a", 1, "d", two, 0), gone(foo("a", 2, "d", five, 2))}, 0},
 }
 
 func nobodys(d *appsv1.Deployment) { d.OwnerReferences[0].Controller = nil }
@@ -270,11 +262,7 @@ func unseen(d *appsv1.Deployment)       { d.Generation = 2 }
 func TestLies(t *testing.T) {
 	for _, row := range histories {
 		t.Run(row.what, func(t *testing.T) {
-			h := &History{kinds: []*footest.Kind{footest.Primary}}
-			for i, m := range row.moments {
-				m(h, string(rune('1'+i)))
-			}
-			lies := h.Lies()
+			lies := historyOf(row.moments).Lies()
 			if len(lies) != row.lies || slices.ContainsFunc(lies, func(lie string) bool { return !strings.Contains(lie, "Foo ns/foo") }) {
 				t.Errorf("The lies are %q, want %d", lies, row.lies)
 			}
@@ -283,50 +271,23 @@ func TestLies(t *testing.T) {
 }
 
 func TestAFooThatWasReadyStaysInService(t *testing.T) {
-	foo := func(h *History, version string, deleted bool, options ...footest.FooOption) {
-		foo := footest.Foo("a", options...)
-		foo.ResourceVersion = version
-		h.Add(foo, deleted)
-	}
-	settled := footest.WithStatus(footest.Settled("a"))
-	ready := func(h *History) { foo(h, "2", false, settled) }
-	child := func(h *History, name, version string, available int32, deleted bool) {
-		h.Add(footest.Deployment("a", footest.Named(name), footest.WithAvailable(available), footest.AtVersion(version)), deleted)
-	}
+	ready, serves := foo("a", 1, "one", nil, 1), func(name string) moment { return deployment(name, "a", 1) }
+	ends := func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 }
 	for what, row := range map[string]struct {
-		record func(h *History)
-		want   []string
+		moments []moment
+		want    []string
 	}{
-		"never ready": {func(h *History) { foo(h, "2", false) }, nil},
-		"one after the other": {func(h *History) {
-			child(h, "one", "1", 1, false)
-			ready(h)
-			child(h, "two", "3", 0, false)
-			child(h, "two", "4", 1, false)
-			child(h, "one", "5", 1, true)
-		}, nil},
-		"a gap": {func(h *History) {
-			child(h, "one", "1", 1, false)
-			ready(h)
-			child(h, "one", "3", 1, true)
-			child(h, "two", "4", 1, false)
-		}, []string{`Foo team-a/a had nothing in service from version 3, when "one" ended, until version 4`}},
-		"nothing in the end": {func(h *History) {
-			child(h, "one", "1", 1, false)
-			ready(h)
-			child(h, "one", "3", 0, false)
-		}, []string{"Foo team-a/a has nothing in service from version 3 on"}},
-		"deleted": {func(h *History) {
-			child(h, "one", "1", 1, false)
-			ready(h)
-			foo(h, "3", true, settled)
-			child(h, "one", "4", 1, true)
-		}, nil},
+		"never ready":         {[]moment{foo("a", 1, "one", nil, 0)}, nil},
+		"one after the other": {[]moment{serves("one"), ready, deployment("two", "a", 1, ends), serves("two"), gone(serves("one"))}, nil},
+		"a gap": {
+			[]moment{serves("one"), ready, gone(serves("one")), serves("two")},
+			[]string{`Foo ns/foo had nothing in service from version 3, when "one" ended, until version 4`},
+		},
+		"nothing in the end": {[]moment{serves("one"), ready, deployment("one", "a", 1, ends)}, []string{"Foo ns/foo has nothing in service from version 3 on"}},
+		"deleted":            {[]moment{serves("one"), ready, gone(foo("a", 1, "one", nil, 1)), gone(serves("one"))}, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
-			h := &History{}
-			row.record(h)
-			found := h.interruptions(func(child footest.Object) bool {
+			found := historyOf(row.moments).interruptions(func(child footest.Object) bool {
 				return child.(*appsv1.Deployment).Status.AvailableReplicas > 0
 			})
 			if !slices.Equal(found, row.want) {
