@@ -17,16 +17,17 @@
 package explore
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
 
 	"example.com/sample-controller/test/footest"
 )
@@ -283,21 +284,15 @@ type expansion struct {
 
 // expandAll takes each step of some states, with all workers.
 func (s *search) expandAll(states []frontierState) []expansion {
-	all := make([]expansion, len(states))
-	var next atomic.Int64
-	var workers sync.WaitGroup
+	all, free := make([]expansion, len(states)), make(chan *runner, len(s.runners))
 	for _, r := range s.runners {
-		workers.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(states) {
-					return
-				}
-				all[i] = r.expand(states[i].state)
-			}
-		})
+		free <- r
 	}
-	workers.Wait()
+	workqueue.ParallelizeUntil(context.Background(), len(s.runners), len(states), func(i int) {
+		r := <-free
+		all[i] = r.expand(states[i].state)
+		free <- r
+	})
 	return all
 }
 

@@ -206,7 +206,7 @@ func (x explored) judgePause(i int) {
 // oldReferences says which children name their owner in an older version of the API than that of
 // the newest release at work: the garbage collector ignores a version that is no longer served.
 func (x explored) oldReferences() (wrong []string) {
-	if len(x.Releases) == 0 {
+	if len(x.Releases) == 1 {
 		return nil
 	}
 	newest := ""

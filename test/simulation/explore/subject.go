@@ -64,7 +64,7 @@ type runner struct {
 
 	*remembered
 
-	// releases are the runners of the controllers, if each is of a release of its own.
+	// releases are the runners of each release. The first one has them.
 	releases []*runner
 
 	ctx       context.Context
@@ -77,35 +77,31 @@ type runner struct {
 	recorded bool
 }
 
+// newRunner returns a runner of the first release, with one of each.
 func newRunner(s *scene, create New) (*runner, error) {
-	if len(s.Releases) == 0 {
-		return newRunnerOf(s, create, "")
-	}
-	first := &runner{scene: s}
+	var releases []*runner
 	for _, version := range s.Releases {
 		r, err := newRunnerOf(s, create, version)
 		if err != nil {
 			return nil, err
 		}
-		first.releases = append(first.releases, r)
+		releases = append(releases, r)
 	}
-	return first, nil
+	releases[0].releases = releases
+	return releases[0], nil
 }
 
 // of returns the runner of a controller in a state.
 func (r *runner) of(current *state, controller int) *runner {
-	if len(r.releases) == 0 {
-		return r
-	}
 	return r.releases[r.release(current, controller)]
 }
 
 // release returns the number of the release that a controller has in a state.
 func (s *scene) release(current *state, controller int) int {
-	if s.Controllers > 1 {
-		return controller
+	if s.Controllers == 1 {
+		controller = int(s.Crashes - current.crashes)
 	}
-	return int(s.Crashes - current.crashes)
+	return min(controller, len(s.Releases)-1)
 }
 
 func newRunnerOf(s *scene, create New, version string) (*runner, error) {

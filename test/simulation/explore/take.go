@@ -177,9 +177,7 @@ func (r *runner) answerCall(x explored, i int, key slot, outcome Outcome) {
 	got := answer{moment: moment{x.now, c.views, c.memory}, err: err}
 	seen := append(slices.Clip(s.seen), c.memory[key].at(x.now))
 	if err != nil {
-		e := &encoder{}
-		e.failure(err)
-		seen = append(seen, e.fingerprint())
+		seen = append(seen, fingerprintOf(err))
 	} else if returned != nil {
 		got.object = returned
 		seen = append(seen, fingerprintOf(returned))

@@ -191,6 +191,9 @@ type slotName struct {
 
 func newScene(w World) (*scene, error) {
 	w.Controllers = max(w.Controllers, 1)
+	if w.Releases == nil {
+		w.Releases = []string{""}
+	}
 	s := &scene{World: w, kinds: append([]*footest.Kind{w.Owner.Kind}, w.Owner.Kinds...)}
 	for _, name := range w.Owners {
 		s.names = append(s.names, slotName{0, name})
@@ -263,7 +266,7 @@ func (s *scene) empty() *state {
 		base: make([]*object, len(s.names)), baseVersions: make([]int64, len(s.kinds)), repairs: make([]repairs, len(s.names)),
 	}
 	for i := range s.Controllers {
-		if i == 0 || len(s.Releases) == 0 {
+		if i == 0 || len(s.Releases) == 1 {
 			first.controllers = append(first.controllers, s.newController())
 		}
 	}
