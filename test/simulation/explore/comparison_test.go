@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -56,6 +57,9 @@ func (s *modelServer) do(_ context.Context, r model.Request) (footest.Object, er
 		r.Sent = r.Sent.DeepCopyObject()
 	}
 	sent, before := s.located(r), s.version
+	if object, isObject := r.Sent.(footest.Object); isObject {
+		object.SetDeletionTimestamp(nil) // the server keeps its own
+	}
 	if s.defect.before != nil {
 		s.defect.before(sent)
 	}
@@ -98,11 +102,6 @@ var serverDefects = map[string]struct {
 			options.Preconditions = nil
 		}
 	}}, "the answer of the model is 409 Conflict about Deployment.apps api, and that of the server ok"},
-	"the version in an update is ignored": {serverDefect{before: func(sent *request) {
-		if sent.Verb == "update" {
-			sent.Object().SetResourceVersion("")
-		}
-	}}, "the answer of the model is 409 Conflict about deployments.apps web, and that of the server ok"},
 	"an update without a change makes a version": {serverDefect{after: func(s *modelServer, sent *request, before int64) {
 		if stored := s.store[sent.slot]; sent.Verb == "update" && stored != nil && s.version == before {
 			s.commit(sent.slot, footest.Change{Event: watch.Modified, Object: copyOf(stored.Object)})
@@ -113,11 +112,6 @@ var serverDefects = map[string]struct {
 			s.events[0] = nil
 		}
 	}}, "the server does not send the event ADDED of Foo a"},
-	"an update of the status changes the spec": {serverDefect{before: func(sent *request) {
-		if sent.Verb == "update" {
-			sent.Subresource = ""
-		}
-	}}, "the server does not send the event MODIFIED of Deployment"},
 }
 
 // TestTheComparisonFindsDefects walks along some paths of users, whose controller does nothing.
@@ -152,4 +146,11 @@ func walkBeside(t *testing.T, d serverDefect, n uint64) error {
 		p.compareEnd()
 	}
 	return p.err
+}
+
+func TestADeletionIsOfOneObject(t *testing.T) {
+	another := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("another")}
+	if _, err := footest.FooKind.Delete(footest.Foo("a"), "a", another, metav1.Time{}); !apierrors.IsConflict(err) {
+		t.Errorf("the answer is %v, want a conflict", err)
+	}
 }

@@ -69,20 +69,16 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 }
 
 func chosen(owner *footest.OwnerRow) []World {
-	sizes := map[string]func(*footest.OwnerRow) []World{"small": Small, "medium": Medium, "large": Large}
-	if worldsOf, ok := sizes[*size]; ok {
-		return worldsOf(owner)
+	all := slices.Concat(small, medium, large)
+	sizes := map[string]int{"small": len(small), "medium": len(small) + len(medium), "large": len(all)}
+	if many, isSize := sizes[*size]; isSize {
+		return complete(owner, all[:many]...)
 	}
-	var worlds []World
-	for _, w := range Large(owner) {
-		if w.Name == *size {
-			return []World{w}
-		}
-		if strings.Contains(w.Name, *size) {
-			worlds = append(worlds, w)
-		}
+	isNamed := func(w World) bool { return w.Name == *size }
+	if !slices.ContainsFunc(all, isNamed) {
+		isNamed = func(w World) bool { return strings.Contains(w.Name, *size) }
 	}
-	return worlds
+	return complete(owner, slices.DeleteFunc(all, func(w World) bool { return !isNamed(w) })...)
 }
 
 // String describes a result in a line.

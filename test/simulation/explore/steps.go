@@ -75,17 +75,12 @@ type Outcome uint8
 const (
 	// Done is that of a call that the API server carries out, if its preconditions hold.
 	Done Outcome = iota
-	// Conflict is a refusal because of a write of someone else.
 	Conflict
-	// Lost is a call that was carried out, and whose answer is lost.
 	Lost
-	// Late is a call that was given up, and that may be carried out at any time later.
+	// Late is that of a call that may be carried out at any time later.
 	Late
-	// Refused is a refusal by a policy, a quota or permissions.
 	Refused
-	// ServerError is an internal error of the API server, which carries nothing out.
 	ServerError
-	// ServerErrorDone is an internal error after the call was carried out.
 	ServerErrorDone
 	// RefusedFromNow is Refused, and so is each write of a child until someone lifts that.
 	RefusedFromNow

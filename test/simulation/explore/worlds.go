@@ -33,91 +33,86 @@ var (
 	allOfThem = append(append(append([]string{"create a web"}, ofOwner...), deletes...), ofOthers...)
 )
 
-// Small are the worlds of each test run. docs/verification.md says of each world what it is about.
-func Small(owner *footest.OwnerRow) []World {
-	return complete(owner,
-		World{Name: "create", Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "create, crash", Acts: []string{"create a web"}, Users: 1, Crashes: 1, Behind: 1},
-		World{Name: "change", Start: settled, Acts: allOfThem, Users: 1, HandlersLag: true},
-		World{Name: "rename", Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: lostRaces, Relists: true},
-		World{Name: "scale", Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 1, Outcomes: []Outcome{ServerError, Refused}},
-		World{Name: "recreate", Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2},
-		World{Name: "policy",
-			Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow}},
-		World{Name: "rival", Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 1},
-		World{Name: "tiny", Start: []string{"take web", "create a web"}, Acts: []string{"remove web"}, Users: 1},
-		World{Name: "taken",
-			Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "hand web a", "edit web", "drift web", "rename a api"}, Users: 1},
-		World{Name: "denied", Start: settled, Acts: []string{"rename a api", "drift web"}, Users: 1, Faults: 1, Outcomes: denials},
-		World{Name: "mutated", Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: []Outcome{Mutated}},
-		World{Name: "suspended",
-			Start: []string{"create a web", "suspend a"}, Acts: []string{"resume a", "drift web", "rename a api"}, Users: 2},
-		World{Name: "in service", Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, EachWrite: true},
-		World{Name: "stuck",
-			Start: settled, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
-	)
+// small are the worlds of each test run. docs/verification.md says of each world what it is about.
+var small = []World{
+	{Name: "create", Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+	{Name: "create, crash", Acts: []string{"create a web"}, Users: 1, Crashes: 1, Behind: 1},
+	{Name: "change", Start: settled, Acts: allOfThem, Users: 1, HandlersLag: true},
+	{Name: "rename", Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: lostRaces, Relists: true},
+	{Name: "scale", Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 1, Outcomes: []Outcome{ServerError, Refused}},
+	{Name: "recreate", Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2},
+	{Name: "policy",
+		Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow}},
+	{Name: "rival", Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 1},
+	{Name: "tiny", Start: []string{"take web", "create a web"}, Acts: []string{"remove web"}, Users: 1},
+	{Name: "taken",
+		Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "hand web a", "edit web", "drift web", "rename a api"}, Users: 1},
+	{Name: "denied", Start: settled, Acts: []string{"rename a api", "drift web"}, Users: 1, Faults: 1, Outcomes: denials},
+	{Name: "mutated", Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: []Outcome{Mutated}},
+	{Name: "suspended",
+		Start: []string{"create a web", "suspend a"}, Acts: []string{"resume a", "drift web", "rename a api"}, Users: 2},
+	{Name: "in service", Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, EachWrite: true},
+	{Name: "stuck",
+		Start: settled, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
 }
 
-// Medium are the worlds that show the mutants, the small ones first: a mutant's exploration ends
-// with the first world that takes too long.
-func Medium(owner *footest.OwnerRow) []World {
-	return append(Small(owner), complete(owner,
-		World{Name: "suspending", Start: settled, Acts: []string{"suspend a", "rename a api"}, Users: 2},
-		World{Name: "rename, any fault",
-			Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "fight", Start: settled, Acts: []string{"undo web"}, Users: 4},
-		World{Name: "rename, new one lost",
-			Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
-		World{Name: "open", Start: []string{"create a web 0"}, Acts: []string{"rename a api", "tune web"}, Users: 2},
-		World{Name: "changes", Start: settled, Acts: ofOwner, Users: 2},
-		World{Name: "drift, any fault", Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "in service, drift", Start: settled, Acts: []string{"rename a api", "drift api"}, Users: 2},
-		World{Name: "rival, deletion", Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
-		World{Name: "repair", Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
-		World{Name: "held",
-			Start: []string{"create a web", "keep web"}, Acts: []string{"remove web", "drift web", "release web"}, Users: 2},
-		World{Name: "in service, third name",
-			Start: settled, Acts: []string{"rename a api", "rename a db"}, Users: 2, Children: []string{"web", "api", "db"}},
-	)...)
+// medium are those that show the mutants, with the small ones before them: a mutant's exploration
+// ends with the first world that takes too long.
+var medium = []World{
+	{Name: "suspending", Start: settled, Acts: []string{"suspend a", "rename a api"}, Users: 2},
+	{Name: "rename, any fault",
+		Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+	{Name: "fight", Start: settled, Acts: []string{"undo web"}, Users: 4},
+	{Name: "rename, new one lost",
+		Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
+	{Name: "open", Start: []string{"create a web 0"}, Acts: []string{"rename a api", "tune web"}, Users: 2},
+	{Name: "changes", Start: settled, Acts: ofOwner, Users: 2},
+	{Name: "drift, any fault", Start: settled, Acts: ofOthers, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
+	{Name: "in service, drift", Start: settled, Acts: []string{"rename a api", "drift api"}, Users: 2},
+	{Name: "rival, deletion", Owners: []string{"a", "b"}, Start: settled, Acts: []string{"create b web", "delete a"}, Users: 2},
+	{Name: "repair", Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
+	{Name: "held",
+		Start: []string{"create a web", "keep web"}, Acts: []string{"remove web", "drift web", "release web"}, Users: 2},
+	{Name: "in service, third name",
+		Start: settled, Acts: []string{"rename a api", "rename a db"}, Users: 2, Children: []string{"web", "api", "db"}},
 }
 
-// Large are the worlds of an hour or two.
-func Large(owner *footest.OwnerRow) []World {
-	return append(Medium(owner), complete(owner,
-		World{Name: "life", Acts: append(append([]string{"create a web"}, ofOwner...), deletes...), Users: 2},
-		World{Name: "scale, two faults",
-			Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
-		World{Name: "rename, two faults",
-			Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
-		World{Name: "recreate, any fault",
-			Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2, Faults: 1, Outcomes: allOutcomes, Relists: true},
-		World{Name: "change, crash", Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 2},
-		World{Name: "changes, crash", Start: settled, Acts: []string{"scale a", "rename a api"}, Users: 2, Crashes: 1},
-		World{Name: "taken, twice", Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "rename a api"}, Users: 2},
-		World{Name: "rollouts", Start: settled, Acts: append([]string{"drift web"}, ofOwner...), Users: 1, EachWrite: true},
-		World{Name: "handlers late", Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: lostRaces, HandlersLag: true},
-		World{Name: "create, two controllers", Acts: []string{"create a web"}, Users: 1, Controllers: 2},
-		World{Name: "change, upgrade", Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: releases},
-		World{Name: "change, rollback",
-			Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: []string{releases[1], releases[0]}},
-		World{Name: "two releases", Start: settled, Faults: 1, Outcomes: lostRaces, Controllers: 2, Releases: releases},
-		World{Name: "in service, crash",
-			Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Crashes: 1, Behind: 1, EachWrite: true},
-		World{Name: "in service, deletion", Start: settled, Acts: []string{"rename a api", "delete a"}, Users: 2, EachWrite: true},
-		World{Name: "in service, refusal",
-			Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow, Denied404}, EachWrite: true},
-		World{Name: "denied, lifted", Acts: []string{"create a web", "allow"}, Users: 2, Faults: 1, Outcomes: denials},
-		World{Name: "stuck, crash",
-			Start: settled, Acts: []string{"rename a api", "rename a web"}, Users: 2, Crashes: 1, Stuck: []string{"api"}},
-		World{Name: "long fight", Start: settled, Acts: []string{"undo web"}, Users: 8},
-	)...)
+// large are, with all others, the worlds of an hour or two.
+var large = []World{
+	{Name: "life", Acts: append(append([]string{"create a web"}, ofOwner...), deletes...), Users: 2},
+	{Name: "scale, two faults",
+		Start: settled, Acts: []string{"scale a"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
+	{Name: "rename, two faults",
+		Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 2, Outcomes: []Outcome{Conflict, Lost, ServerError}, Relists: true},
+	{Name: "recreate, any fault",
+		Start: settled, Acts: append([]string{"create a web"}, deletes...), Users: 2, Faults: 1, Outcomes: allOutcomes, Relists: true},
+	{Name: "change, crash", Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 2},
+	{Name: "changes, crash", Start: settled, Acts: []string{"scale a", "rename a api"}, Users: 2, Crashes: 1},
+	{Name: "taken, twice", Start: []string{"take web", "create a web"}, Acts: []string{"remove web", "rename a api"}, Users: 2},
+	{Name: "rollouts", Start: settled, Acts: append([]string{"drift web"}, ofOwner...), Users: 1, EachWrite: true},
+	{Name: "handlers late", Start: settled, Acts: ofOwner, Users: 1, Faults: 1, Outcomes: lostRaces, HandlersLag: true},
+	{Name: "create, two controllers", Acts: []string{"create a web"}, Users: 1, Controllers: 2},
+	{Name: "change, upgrade", Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: releases},
+	{Name: "change, rollback",
+		Start: settled, Acts: allOfThem, Users: 1, Crashes: 1, Behind: 1, Releases: []string{releases[1], releases[0]}},
+	{Name: "two releases", Start: settled, Faults: 1, Outcomes: lostRaces, Controllers: 2, Releases: releases},
+	{Name: "in service, crash",
+		Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, Crashes: 1, Behind: 1, EachWrite: true},
+	{Name: "in service, deletion", Start: settled, Acts: []string{"rename a api", "delete a"}, Users: 2, EachWrite: true},
+	{Name: "in service, refusal",
+		Start: settled, Acts: []string{"rename a api", "allow"}, Users: 2, Faults: 1, Outcomes: []Outcome{RefusedFromNow, Denied404}, EachWrite: true},
+	{Name: "denied, lifted", Acts: []string{"create a web", "allow"}, Users: 2, Faults: 1, Outcomes: denials},
+	{Name: "stuck, crash",
+		Start: settled, Acts: []string{"rename a api", "rename a web"}, Users: 2, Crashes: 1, Stuck: []string{"api"}},
+	{Name: "long fight", Start: settled, Acts: []string{"undo web"}, Users: 8},
 }
 
 // releases are the versions of the API that an earlier release and this one use.
 var releases = []string{"v0alpha1", "v1alpha1"}
 
-// complete sets what is the same in each world.
+// complete returns worlds of a kind of owners, with what is the same in each.
 func complete(owner *footest.OwnerRow, worlds ...World) []World {
+	worlds = slices.Clone(worlds)
 	for i := range worlds {
 		w := &worlds[i]
 		w.Owner = owner
