@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -255,22 +254,4 @@ func (f *fuzzFixture) stored() (objects []footest.Object) {
 		}))
 	}
 	return objects
-}
-
-// recordingT records the message of a failure.
-type recordingT struct {
-	testing.TB
-
-	message string
-}
-
-func (t *recordingT) Error(args ...any) { t.message = args[0].(string) }
-
-func TestAnUnknownResourceFailsTheTest(t *testing.T) {
-	test(t, nil, func(f *fixture) {
-		failed := &recordingT{TB: t}
-		f.api.Serve(failed, &f.kubeClient.Fake, f.kubeClient.Tracker())
-		_, _ = f.kubeClient.CoreV1().Nodes().Get(f.ctx, "n", metav1.GetOptions{})
-		footest.ExpectEqual(t, "the failure", footest.UnknownResource("nodes", t.Name()), failed.message)
-	})
 }

@@ -13,6 +13,7 @@ package oracle
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -92,22 +93,27 @@ func parseVersion(text string) uint64 {
 }
 
 // Lies returns a sentence for each state in which a Foo falsely reported Ready=True. It
-// ignores states from before the record began.
-func (h *History) Lies() []string { return h.lies(math.MaxUint64) }
+// ignores states from before the record began. If the environment variable RECORDED_STATUSES
+// names a directory, it writes each distinct state of a Foo there, with what tools may judge by:
+// the generation, the spec and the status, without times.
+func (h *History) Lies() ([]string, error) { return h.lies(math.MaxUint64) }
 
 // lies checks the states up to a version.
-func (h *History) lies(upTo uint64) []string {
+func (h *History) lies(upTo uint64) (lies []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var lies []string
+	folder := os.Getenv("RECORDED_STATUSES")
 	claimed := uint64(0) // when the last generation began that a Foo has reported as ready
 	for s, began := range h.ofFoos(upTo) {
+		if folder != "" {
+			err = errors.Join(err, keep(folder, s.object, len(h.unmet(s.object, began, s.from)) == 0))
+		}
 		if claimed != began && ClaimsReady(s.object) {
 			lies = append(lies, h.liesAt(s.object, began, s.from)...)
 			claimed = began
 		}
 	}
-	return lies
+	return lies, err
 }
 
 // ofFoos yields the states of all Foos up to a version, and at which version the generation of each
@@ -207,35 +213,12 @@ func (h *History) describe(kind *footest.Kind, foo footest.Object, from, until u
 	return strings.Join(states, "; ")
 }
 
-// statusFolder is the environment variable with the directory for the recorded statuses.
-const statusFolder = "RECORDED_STATUSES"
-
 // recorded is a state of a Foo as test/waiters reads it.
 type recorded struct {
 	// CarriedOut is true if there was a moment since the Foo's generation began at which the
 	// Foo had all that it asks for, ready.
 	CarriedOut bool           `json:"carriedOut"`
 	Foo        map[string]any `json:"foo"`
-}
-
-// KeepStatuses writes each distinct state of a Foo into the directory that the environment
-// variable RECORDED_STATUSES names, if it is set. It keeps what tools may judge by: the
-// generation, the spec and the status, without times.
-func (h *History) KeepStatuses() error { return h.keepStatuses(math.MaxUint64) }
-
-func (h *History) keepStatuses(upTo uint64) error {
-	folder := os.Getenv(statusFolder)
-	if folder == "" {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for s, began := range h.ofFoos(upTo) {
-		if err := keep(folder, s.object, len(h.unmet(s.object, began, s.from)) == 0); err != nil {
-			return fmt.Errorf("keeping a recorded status: %w", err)
-		}
-	}
-	return nil
 }
 
 // keep writes a state into a file that is named by its content, so that each is kept once.

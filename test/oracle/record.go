@@ -169,7 +169,7 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("waiting for the watches to catch up: %w", err)
 		}
 	}
-	return r.history.lies(until), r.history.keepStatuses(until)
+	return r.history.lies(until)
 }
 
 // has reports whether the record is as new as a list: it has every object of the list, in

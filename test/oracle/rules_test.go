@@ -262,7 +262,8 @@ func unseen(d *appsv1.Deployment)       { d.Generation = 2 }
 func TestLies(t *testing.T) {
 	for _, row := range histories {
 		t.Run(row.what, func(t *testing.T) {
-			lies := historyOf(row.moments).Lies()
+			lies, err := historyOf(row.moments).Lies()
+			footest.Must(t, err)
 			if len(lies) != row.lies || slices.ContainsFunc(lies, func(lie string) bool { return !strings.Contains(lie, "Foo ns/foo") }) {
 				t.Errorf("The lies are %q, want %d", lies, row.lies)
 			}

@@ -84,11 +84,12 @@ func (c *cluster) checkReadiness() {
 	for _, change := range changes {
 		history.Add(change.object, change.kind == watch.Deleted)
 	}
-	for _, lie := range history.Lies() {
-		c.violationf("%s", lie)
+	lies, err := history.Lies()
+	if err != nil {
+		c.violationf("keeping the recorded statuses: %v", err)
 	}
-	if err := history.KeepStatuses(); err != nil {
-		c.violationf("%v", err)
+	for _, lie := range lies {
+		c.violationf("%s", lie)
 	}
 }
 
