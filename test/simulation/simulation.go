@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The entry points for tests, and how a workload is run with and without faults.
-
+// Package simulation tests a controller of Foos under faults, one and two in a run, with the
+// clock of testing/synctest, so that a minute takes no time and runs are repeatable. README.md
+// has the faults and the rules, of which none uses the code under test.
+//
+//	func TestSimulation(t *testing.T)       { simulation.TestController(t, footest.FooOwner, start) }
+//	func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, footest.FooOwner, start) }
+//
+// To test another controller, pass another function that starts it; to test that of another kind
+// of owners, another row. For each row of footest.Kinds there are workloads, faults and rules.
+//
+// This file has the entry points for tests, and how a workload is run with and without faults.
 package simulation
 
 import (
