@@ -209,8 +209,8 @@ type request struct {
 }
 
 // request returns a request about the object of a slot.
-func (s *scene) request(at slot, verb, subresource string, sent runtime.Object) *request {
-	r := model.Request{Verb: verb, Subresource: subresource, Kind: s.kindOf(at), Name: s.names[at].name, Sent: sent}
+func (s *scene) request(at slot, verb string, sent runtime.Object) *request {
+	r := model.Request{Verb: verb, Kind: s.kindOf(at), Name: s.names[at].name, Sent: sent}
 	return &request{r, at}
 }
 

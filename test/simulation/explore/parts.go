@@ -26,6 +26,7 @@ import (
 // server is the API server of the controller's clientsets.
 type server struct{ r *runner }
 
+// Do answers a call.
 func (s server) Do(sent *wire.Request) (any, error) {
 	if sent.Kind == nil {
 		panic(footest.UnknownResource(sent.Resource, s.r.Name))
@@ -63,6 +64,7 @@ type recorder struct {
 	r *runner
 }
 
+// Event notes an event.
 func (e recorder) Event(runtime.Object, string, string, string) {
 	if s := e.r.sync; s == nil || s.live {
 		e.r.recorded = true
@@ -80,8 +82,10 @@ type workQueue struct {
 	now  func() int64
 }
 
+// Add adds a key.
 func (q *workQueue) Add(key cache.ObjectName) { q.add(q.owner(key)) }
 
+// AddAfter adds a key later.
 func (q *workQueue) AddAfter(key cache.ObjectName, d time.Duration) {
 	if d <= 0 {
 		q.Add(key)
@@ -93,6 +97,7 @@ func (q *workQueue) AddAfter(key cache.ObjectName, d time.Duration) {
 	}
 }
 
+// Get returns the key that is synced now.
 func (q *workQueue) Get() (key cache.ObjectName, shutdown bool) { return q.next, false }
 
 // Done is called at the end of a sync: a key that was added meanwhile waits since then.
@@ -116,17 +121,22 @@ func newInformer(slots int, seen func(...any)) *informer {
 	}
 }
 
+// SetTransform sets what is done to an object before it is stored.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
 	i.transform = transform
 	return nil
 }
 
+// AddIndexers adds indexes.
 func (i *informer) AddIndexers(indexers cache.Indexers) error { return i.store.AddIndexers(indexers) }
 
+// GetIndexer returns the store.
 func (i *informer) GetIndexer() cache.Indexer { return i.store }
 
+// GetStore returns the store.
 func (i *informer) GetStore() cache.Store { return i.store }
 
+// AddEventHandlerWithOptions registers a handler.
 func (i *informer) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	i.handlers = append(i.handlers, handler)
 	return registered{}, nil
@@ -187,6 +197,7 @@ type recordedStore struct {
 // LastStoreSyncResourceVersion returns the version of the newest event.
 func (s *recordedStore) LastStoreSyncResourceVersion() string { return s.version }
 
+// GetByKey returns an object.
 func (s *recordedStore) GetByKey(key string) (any, bool, error) {
 	item, exists, err := s.Indexer.GetByKey(key)
 	s.seen(item)

@@ -95,7 +95,7 @@ func (r *replay) serve(x explored, sent *request) (footest.Object, error) {
 		r.versions = append(r.versions, stored)
 	}
 	if sent.Verb != "get" && r.err == nil {
-		_, _ = r.compareAnswer(x, x.request(sent.slot, "get", "", nil))
+		_, _ = r.compareAnswer(x, x.request(sent.slot, "get", nil))
 	}
 	return returned, err
 }
@@ -292,7 +292,7 @@ func (x explored) resend(random *rand.Rand, versions []*object) *request {
 	if newest := x.store[was.slot]; newest != nil && random.IntN(2) == 0 {
 		was = newest
 	}
-	sent := x.request(was.slot, "update", "", copyOf(was.Object))
+	sent := x.request(was.slot, "update", copyOf(was.Object))
 	switch random.IntN(8) {
 	case 0: // as it was
 	case 1:
@@ -305,18 +305,18 @@ func (x explored) resend(random *rand.Rand, versions []*object) *request {
 		}
 		return x.ofStatus(sent)
 	case 4:
-		return x.request(was.slot, "delete", "", &metav1.DeleteOptions{
+		return x.request(was.slot, "delete", &metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{UID: new(was.GetUID()), ResourceVersion: new(was.GetResourceVersion())},
 		})
 	case 5:
-		return x.request(was.slot, "delete", "", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(was.GetUID())}})
+		return x.request(was.slot, "delete", &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(was.GetUID())}})
 	case 6:
-		return x.request(was.slot, "create", "", x.example(x.names[was.slot].resource, x.names[was.slot].name))
+		return x.request(was.slot, "create", x.example(x.names[was.slot].resource, x.names[was.slot].name))
 	default:
-		return x.request(was.slot, "get", "", nil)
+		return x.request(was.slot, "get", nil)
 	}
 	if newest := x.store[was.slot]; newest != nil && x.isPending(was.slot, newest.Object) {
-		return x.request(was.slot, "get", "", nil)
+		return x.request(was.slot, "get", nil)
 	}
 	return sent
 }
@@ -332,7 +332,7 @@ func (x explored) isPending(at slot, object footest.Object) bool {
 // ofStatus makes an update one of the status.
 func (x explored) ofStatus(sent *request) *request {
 	if x.isPending(sent.slot, sent.Object()) {
-		return x.request(sent.slot, "get", "", nil)
+		return x.request(sent.slot, "get", nil)
 	}
 	sent.Subresource = "status"
 	return sent

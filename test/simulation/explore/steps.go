@@ -338,5 +338,5 @@ func (x explored) refusal(sent *request, how Outcome) error {
 func (x explored) mutated(sent *request) *request {
 	changed := copyOf(sent.Sent)
 	x.kindOf(sent.slot).Drift(changed, nil)
-	return x.request(sent.slot, sent.Verb, "", changed)
+	return x.request(sent.slot, sent.Verb, changed)
 }
