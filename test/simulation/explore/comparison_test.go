@@ -96,7 +96,7 @@ var serverDefects = map[string]struct {
 		if stored := s.store[sent.slot]; sent.Verb == "delete" && stored != nil && s.version > before {
 			stored.SetGeneration(stored.GetGeneration() - 1)
 		}
-	}}, `-  "generation": 3`},
+	}}, "the event MODIFIED of Deployment api differs"},
 	"the preconditions of a delete are ignored": {serverDefect{before: func(sent *request) {
 		if options, ok := sent.Sent.(*metav1.DeleteOptions); ok {
 			options.Preconditions = nil
