@@ -284,22 +284,6 @@ func TestIsFailing(t *testing.T) {
 	expect("after a success", false)
 }
 
-func TestAFailureIsReportedOnceAnHour(t *testing.T) {
-	r := newRetries(t)
-	for _, row := range []struct {
-		cause string
-		after time.Duration
-		want  bool
-	}{
-		{"quota", 0, true}, {"quota", 0, false}, {"webhook", 0, true}, {"quota", reportAgain - 1, false}, {"quota", 1, true}, {"quota", 1, false},
-	} {
-		r.clock.Step(row.after)
-		r.expect(row.cause+" is reported", row.want, r.Reports(testKey, row.cause))
-	}
-	r.Forget(testKey)
-	r.expect("the next series is reported", true, r.Reports(testKey, "quota"))
-}
-
 func TestNextAttempt(t *testing.T) {
 	backOff := Attempt{Again: true, Held: true}
 	quietBackOff := Attempt{Again: true, Expected: true}

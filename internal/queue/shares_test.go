@@ -199,8 +199,8 @@ func TestAnIdleQueueRemembersNothing(t *testing.T) {
 		s.add("quick", 1) // its end forgets the slow one
 		footest.Advance(time.Second)
 		fair := s.fair
-		if len(fair.processing)+fair.announced.Len()+fair.Len()+len(fair.next)+
-			len(fair.began)+len(fair.running)+len(fair.parked)+len(fair.slowUntil) != 0 {
+		fair.expectEmpty(t)
+		if len(fair.next)+len(fair.began)+len(fair.running)+len(fair.parked)+len(fair.slowUntil) != 0 {
 			t.Errorf("the queue remembers %+v", fair)
 		}
 		footest.ExpectEqual(t, "how many syncs were made", map[string]int{"slow": 16, "quick": 11}, s.syncs)
