@@ -5,7 +5,6 @@
 package options
 
 import (
-	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -119,24 +118,6 @@ func TestGoodOptionsAreAccepted(t *testing.T) {
 	} {
 		if _, err := Parse(strings.Fields(arguments), nil); err != nil {
 			t.Errorf("%s: %v", arguments, err)
-		}
-	}
-}
-
-func TestVersionAndHelpAreAnswered(t *testing.T) {
-	help := []string{
-		"Usage: sample-controller", `(default "text")`, "\n  -kubeconfig string\n", "\n  -workers int\n", "\n  -kube-api-qps float\n",
-		"\n  -leader-elect\n", "\n  -profiling\n", "\n  -v value\n", "\n  -logging-format string\n",
-	}
-	for argument, says := range map[string][]string{"--version": {currentVersion()}, "-help": help} {
-		var answer strings.Builder
-		if _, err := Parse([]string{"-workers=0", argument}, &answer); !errors.Is(err, ErrAnswered) {
-			t.Errorf("%s returned %v", argument, err)
-		}
-		for _, text := range says {
-			if !strings.Contains(answer.String(), text) {
-				t.Errorf("%s does not say %q:\n%s", argument, text, answer.String())
-			}
 		}
 	}
 }

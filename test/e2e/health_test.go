@@ -248,8 +248,8 @@ func TestAFailedStartPrintsOneClearLine(t *testing.T) {
 		code  int
 		says  []string
 	}{
-		{"help", []string{"-help"}, ok, []string{"\n  -kubeconfig ", "\n  -workers ", "\n  -v "}},
-		{"the version", []string{"-version"}, ok, []string{"\nk8s.io/client-go ", " " + runtime.Version() + " "}},
+		{"help", []string{"-workers=0", "-help"}, ok, []string{"\n  -kubeconfig ", "\n  -workers ", "\n  -v "}},
+		{"the version", []string{"-workers=0", "--version"}, ok, []string{"\nk8s.io/client-go ", " " + runtime.Version() + " "}},
 		{"two wrong flags", []string{"-workers=0", "-kube-api-qps=0"}, usage, []string{"-workers=0", "-kube-api-qps=0"}},
 		{"nothing configured", nil, failure, []string{"no cluster is configured", "-kubeconfig", "KUBECONFIG"}},
 		{"an unreachable server", []string{"-master=" + unreachable}, failure, []string{unreachable, "can't be reached"}},
