@@ -255,6 +255,7 @@ func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T)
 		defer f.start(2)()
 		advance(queue.RefusedRetry / 2)
 		f.expectWrites(createChild, writeStatus, writeStatus)
+		f.expectEvents(`Warning DeploymentFailed The API server refused: creating Deployment "web": ` + quotaExceeded.Error())
 	})
 }
 

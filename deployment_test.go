@@ -1,175 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Everything specific to Deployments: a table of single syncs, with the objects before and all
-// writes and Events after; rollouts, their number and their reports; and admission that changes
-// the Deployment of a Foo.
+// Everything specific to Deployments: rollouts, their number and their reports; and admission
+// that changes the Deployment of a Foo.
 
 package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/queue"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/tools/preview/previewtest"
 )
-
-// syncRow is one sync of the Foo "a": the objects before it, and everything that it does.
-type syncRow struct {
-	world []runtime.Object
-	// refuse maps "verb resource" to the error of such calls.
-	refuse map[string]error
-
-	// writes are all writes, deployment is the Deployment that was written, and status is the
-	// status. A stored status has one Event, with its reason and message.
-	writes     []string
-	deployment *appsv1.Deployment
-	status     *samplev1alpha1.FooStatus
-	err        error
-}
-
-// unready returns a status of the Foo "a" that is not ready, with a number of Pods.
-func unready(pods int32, reason, message string) *samplev1alpha1.FooStatus {
-	status := &samplev1alpha1.FooStatus{
-		ObservedGeneration: 1, Replicas: pods, AvailableReplicas: pods,
-		Conditions: footest.Ready(metav1.ConditionFalse, reason, message, footest.Now),
-	}
-	if strings.HasSuffix(reason, "Conflict") {
-		status.Conditions = footest.Stalled(status.Conditions)
-	}
-	return status
-}
-
-// rolling returns the status of the Foo "a" during a rollout.
-func rolling(available, wanted int32) *samplev1alpha1.FooStatus {
-	return counted(unready(available, "Progressing",
-		fmt.Sprintf(`Deployment "web" is rolling out: %d of %d Pods available`, available, wanted)))
-}
-
-func counted(status *samplev1alpha1.FooStatus) *samplev1alpha1.FooStatus {
-	status.Selector = "app=nginx,controller=a"
-	return status
-}
-
-func TestSync(t *testing.T) {
-	serverDown := apierrors.NewServiceUnavailable("etcd is down")
-	const refusal = `The API server refused: creating Deployment "web": deployments.apps "web" is forbidden: exceeded quota`
-	const notCreated = `Deployment "web" could not be created yet: etcd is down; Deployment "old" stays in service until then`
-	created, withStatus := []string{createChild, writeStatus}, []string{updateChild, writeStatus}
-	settledNow := footest.Settled("a")
-	settledNow.Conditions[0].LastTransitionTime = footest.Now
-	ofGeneration2 := counted(unready(2, "Progressing", `Deployment "web" could not be updated yet: etcd is down`))
-	ofGeneration2.ObservedGeneration, ofGeneration2.Conditions = 2, footest.OfGeneration(2, ofGeneration2.Conditions)
-	withoutReplicas := footest.Created("a")
-	withoutReplicas.Spec.Replicas = nil
-
-	for name, row := range map[string]syncRow{
-		"a Foo without a Deployment gets one": {
-			world:  world(footest.Foo("a", footest.Pending)),
-			writes: created, deployment: footest.Created("a"), status: rolling(0, 2),
-		},
-		"replicas that the Foo does not set are not set in the Deployment": {
-			world:  world(footest.Foo("a", footest.WithoutReplicas)),
-			writes: created, deployment: withoutReplicas, status: rolling(0, 1),
-		},
-		"a Foo in its desired state costs no call": {
-			world: world(settledFoo(), footest.Deployment("a")),
-		},
-		"a Deployment that another release made is taken over without a write to it": {
-			world: world(footest.Foo("a", footest.WithStatus(samplev1alpha1.FooStatus{AvailableReplicas: 2}), footest.Pending),
-				footest.Deployment("a")),
-			writes: []string{writeStatus}, status: &settledNow,
-		},
-		"the image of a Deployment that drifted is reset": {
-			world:  world(settledFoo(), footest.Deployment("a", footest.WithImage("nginx:1"), footest.WithSidecar)),
-			writes: withStatus, deployment: footest.Deployment("a", footest.WithSidecar), status: rolling(2, 2),
-		},
-		"a Deployment of that name that the Foo does not control is not changed, but reported": {
-			world:  world(footest.Foo("a"), footest.Deployment("b")),
-			writes: []string{writeStatus}, status: unready(0, "DeploymentConflict", footest.ConflictWithB),
-		},
-		"a Foo that is being deleted gets no Deployment": {
-			world:  world(footest.Foo("a", footest.BeingDeleted)),
-			writes: []string{writeStatus}, status: unready(0, "Terminating", "The Foo is being deleted"),
-		},
-		"the status reports a refused Deployment, and the error is returned": {
-			world: world(footest.Foo("a")), refuse: map[string]error{createChild: quotaExceeded},
-			writes: created, deployment: footest.Created("a"), status: unready(0, "DeploymentFailed", refusal), err: quotaExceeded,
-		},
-		"a Foo whose update fails is not ready, whatever the Deployment was before": {
-			world:  world(settledFoo(footest.WithGeneration(2), footest.WithReplicas(5)), footest.Deployment("a")),
-			refuse: map[string]error{updateChild: serverDown},
-			writes: withStatus, deployment: footest.Deployment("a", footest.ScaledTo(5)), status: ofGeneration2, err: serverDown,
-		},
-		"a lost race for the status is returned, without an Event": {
-			world:  world(footest.Foo("a"), footest.Deployment("a")),
-			refuse: map[string]error{"update foos": fooModified},
-			writes: []string{writeStatus}, status: &settledNow, err: fooModified,
-		},
-		"a renamed Foo loses at once an old Deployment that serves no one": {
-			world:  world(footest.Foo("a"), oldChild(footest.WithAvailable(0))),
-			writes: []string{createChild, deleteChild, writeStatus}, deployment: footest.Created("a"), status: rolling(0, 2),
-		},
-		"a renamed Foo whose new Deployment can't be created keeps the old one": {
-			world: world(footest.Foo("a"), oldChild()), refuse: map[string]error{createChild: serverDown},
-			writes: created, deployment: footest.Created("a"), err: serverDown,
-			status: unready(0, "Progressing", notCreated),
-		},
-		"a Deployment that consents to adoption is adopted, and keeps what others set in it": {
-			world: world(footest.Foo("a", footest.WithReplicas(5)),
-				footest.Deployment("a", footest.WithSidecar, footest.WithoutOwner, footest.WithAdoptBy("a"))),
-			writes: withStatus, deployment: footest.Deployment("a", footest.WithSidecar, footest.ScaledTo(5)), status: rolling(2, 5),
-		},
-	} {
-		t.Run(name, func(t *testing.T) { test(t, row.world, row.check) })
-	}
-}
-
-func (row syncRow) check(f *fixture) {
-	for call, err := range row.refuse {
-		verb, resource, _ := strings.Cut(call, " ")
-		f.refuse(verb, resource, err)
-	}
-	inCache := map[runtime.Object]runtime.Object{} // each object, as it was before
-	for _, object := range append(f.cache.List(), f.primary.cache.List()...) {
-		inCache[object.(runtime.Object)] = object.(runtime.Object).DeepCopyObject()
-	}
-	announced := previewtest.OfPrimary("a", row.world)
-	if err := f.sync(); !errors.Is(err, row.err) {
-		f.t.Errorf("sync returned %v, not %v", err, row.err)
-	}
-	if row.refuse == nil {
-		previewtest.Check(f.t, announced, &f.api, f.kubeClient.Actions(), f.fooClient.Actions())
-	}
-	written, wroteStatus := f.written()
-	wroteDeployment, _ := written.(*appsv1.Deployment)
-	footest.ExpectEqual(f.t, "the Deployment", row.deployment, wroteDeployment)
-	footest.ExpectEqual(f.t, "the status", row.status, wroteStatus)
-	f.expectWrites(row.writes...)
-	var events []string
-	if row.status != nil && row.refuse["update foos"] == nil {
-		ready := footest.ReadyOf(*row.status)
-		kind := map[string]string{"DeploymentConflict": "Warning", "DeploymentFailed": "Warning"}[ready.Reason]
-		events = append(events, fmt.Sprint(max(kind, "Normal"), " ", ready.Reason, " ", ready.Message))
-	}
-	f.expectEvents(events...)
-	for object, before := range inCache {
-		footest.ExpectEqual(f.t, "an object in the cache", before, object)
-	}
-}
 
 func TestANewDeploymentHasTheReplicasThatTheOldOneHasNow(t *testing.T) {
 	foo := settledFoo(footest.WithoutReplicas, footest.WithChildName("new"))
@@ -216,7 +66,7 @@ func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
 		advance(memory.ThrottleInterval - 2*time.Second - 1)
 		f.expectWrites()
 		advance(1)
-		_, status := f.written()
+		status := f.written()
 		if status == nil || status.Replicas != 2 || status.AvailableReplicas != 1 {
 			t.Errorf("the status is %+v", status)
 		}
@@ -378,15 +228,5 @@ func TestAnotherImageRestartsAFewFoosAtATime(t *testing.T) {
 		f.expectReady(first, "True Available of 1")
 		f.expectReady(waits, "True Available of 2")
 		f.expectReady(last, "True Available of 1")
-	})
-}
-
-// A rollout whose Pods never become available does not stop the others forever.
-func TestARolloutThatHangsGivesWay(t *testing.T) {
-	testOutdated(t, func(f *fixture, _ []string) {
-		advance(9 * time.Minute)
-		f.expectChildWrites(updateChild)
-		advance(2 * time.Minute)
-		f.expectChildWrites(updateChild)
 	})
 }

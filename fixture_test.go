@@ -63,7 +63,6 @@ type fixture struct {
 	ctx context.Context
 	// primary is the row of footest.Primary, the only row that most tests use.
 	primary    *childAPI
-	allKinds   []*childAPI
 	kubeClient *kubefake.Clientset
 	fooClient  *foofake.Clientset
 	api        footest.FakeAPI
@@ -123,22 +122,17 @@ func newFixture(t *testing.T, prepare func(*fixture), world ...runtime.Object) *
 	logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.Verbosity(4)))
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
 	f := &fixture{t: t, ctx: ctx, kubeClient: kubefake.NewClientset(), fooClient: foofake.NewSimpleClientset()}
-	owner := footest.FooOwner
 	for _, object := range world {
-		if !footest.IsOwner(object) {
-			footest.Must(t, f.kubeClient.Tracker().Add(object))
-			continue
-		}
-		// Not with Add, which guesses wrong plurals of a kind: boxs, keies.
-		owner = footest.OwnerOf(object.(footest.Object))
-		footest.Must(t, f.fooClient.Tracker().Create(owner.Resource, object, footest.Namespace))
+		object := object.(footest.Object)
+		tracker, resource := f.placeOf(object)
+		footest.Must(t, tracker.Create(resource, object, object.GetNamespace()))
 	}
 	f.api.Serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
 	f.api.Serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
 	prepare(f)
-	kubeInformers, fooInformers := f.control(owner, clock.RealClock{})
-	f.primary, f.allKinds = f.children[0], f.children
-	f.setTable(f.primary)
+	kubeInformers, fooInformers := f.control(footest.FooOwner, clock.RealClock{})
+	f.primary = f.children[0]
+	f.children, f.kind.Children = f.children[:1], f.kind.Children[:1]
 	if !f.standBy {
 		var err error
 		f.handlersSynced, err = f.addEventHandlers(ctx)
@@ -186,14 +180,6 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 func kindOf(owner *footest.OwnerRow) *plan.OwnerKind {
 	kinds := plan.Kinds(footest.DefaultImage)
 	return kinds[slices.IndexFunc(kinds, func(kind *plan.OwnerKind) bool { return kind.Resource == owner.Resource })]
-}
-
-// setTable makes some kinds the whole table.
-func (c *Controller) setTable(kinds ...*childAPI) {
-	c.children, c.kind.Children = kinds, nil
-	for _, kind := range kinds {
-		c.kind.Children = append(c.kind.Children, kind.row)
-	}
 }
 
 // start runs the controller. The function that it returns stops the controller and waits for
@@ -368,13 +354,6 @@ func (f *fixture) recorded() (events []string) {
 func (f *fixture) expectWrites(want ...string) {
 	f.t.Helper()
 	footest.ExpectEqual(f.t, "the list of writes", want, f.takeWrites())
-}
-
-// expectChildWrites checks the writes of children since the last check.
-func (f *fixture) expectChildWrites(want ...string) {
-	f.t.Helper()
-	verbs := slices.DeleteFunc(f.takeWrites(), func(verb string) bool { return verb == writeStatus })
-	footest.ExpectEqual(f.t, "the list of writes of children", want, verbs)
 }
 
 // expectEvents checks the Events since its last call.

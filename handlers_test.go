@@ -122,27 +122,6 @@ func toChild(known *memory.Owner) *memory.Written {
 	return &known.Child(footest.Primary.Kind).Written
 }
 
-func TestWritesOfADeletedFooDelayNothing(t *testing.T) {
-	for name, goes := range map[string]func(f *fixture){
-		"deleted": func(f *fixture) {
-			f.deleteFoo("a")
-			synctest.Wait()
-			footest.Must(f.t, f.sync())
-			f.put(footest.Foo("a"))
-		},
-		"deleted and recreated": func(f *fixture) { f.put(footest.Foo("a", footest.WithFooUID("uid-new"))) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(t, world(footest.Foo("a")), func(f *fixture) {
-				f.wrote(toStatus)
-				goes(f)
-				synctest.Wait()
-				footest.Must(t, f.sync()) // a new Foo does not wait for the writes of a deleted one
-			})
-		})
-	}
-}
-
 // The value of an index is a bucket, which also returns other objects.
 func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
 	one := footest.Foo("a")
@@ -238,36 +217,6 @@ func holdChildren(f *fixture) { f.hold(children) }
 func holdAll(f *fixture) {
 	holdFoos(f)
 	holdChildren(f)
-}
-
-func TestSecondFooOfANameTakesOverAtOnceWhenTheFirstGoes(t *testing.T) {
-	testRunning(t, world(footest.Foo("a")), func(f *fixture) {
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		f.put(footest.Foo("b"))
-		advance(time.Hour)
-		f.expectWrites(writeStatus) // the conflict, once: no polling
-		f.deleteFoo("a")
-		advance(0)
-		f.deleteChild("web")
-		advance(0)
-		f.expectWrites(createChild, writeStatus)
-		footest.CheckWanted(t, f.storedChild("web"), f.storedFoo("b"))
-	})
-}
-
-func TestChildThatAUserMadeAgainIsTheUsers(t *testing.T) {
-	testRunning(t, atRest(), func(f *fixture) {
-		theirs := footest.Child("a", footest.WithoutOwner, footest.Drifted)
-		f.onFirst(1, "create", children, func(clienttesting.Action) error { // the user's create precedes the controller's
-			f.put(theirs)
-			return nil
-		})
-		f.deleteChild("web")
-		advance(time.Hour)
-		footest.ExpectEqual(t, "the user's object", theirs, f.storedChild("web"))
-		f.expectEvents("Warning " + conflict + " " + footest.ConflictWithNobody)
-	})
 }
 
 // In these tests the cache of Foos stays stale for a long time, as after a restore of etcd from

@@ -17,12 +17,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
@@ -71,37 +69,6 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 	}
 }
 
-// If outages and refusals alternate, the condition stays the same, whichever came first.
-func TestAlternatingRefusalsAndOutagesAreOneCondition(t *testing.T) {
-	for name, row := range map[string]struct {
-		turns   []error
-		reasons []string
-	}{
-		"a refusal first": {[]error{quotaExceeded, serverFails}, []string{failed}},
-		"an outage first": {[]error{serverFails, quotaExceeded}, []string{"Progressing", failed}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			test(t, world(footest.Foo("a")), func(f *fixture) {
-				n := 0
-				f.on("create", children, func(clienttesting.Action) error {
-					n++
-					return row.turns[(n-1)%2]
-				})
-				defer f.start(2)()
-				advance(time.Hour)
-				var reasons []string
-				for _, event := range f.recorded() {
-					reasons = append(reasons, strings.Fields(event)[1])
-				}
-				footest.ExpectEqual(t, "the reasons of the events", row.reasons, reasons)
-				if n < 6 {
-					t.Errorf("the write was tried %d times in an hour", n)
-				}
-			})
-		})
-	}
-}
-
 // A refusal that may pass by itself, as in the half minute after a definition is installed, is
 // not stalled. Tools give up on stalled Foos.
 func TestARefusalThatLastsIsStalled(t *testing.T) {
@@ -130,7 +97,7 @@ func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 				if err := f.sync(); !errors.Is(err, answer) || reads.calls.Load() != 1 {
 					t.Errorf("after %d live reads, the sync ended with %v", reads.calls.Load(), err)
 				}
-				_, status := f.written()
+				status := f.written()
 				if isTrue := status != nil && footest.ReadyOf(*status).Status == metav1.ConditionTrue; isTrue != (answer == nil) {
 					t.Errorf("the status that was written is %+v", status)
 				}
@@ -152,44 +119,11 @@ func TestAChildWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 	})
 }
 
-// A suspended Foo's child is left unchanged, whatever happens to it. When the suspension ends,
-// the missed writes follow.
-func TestASuspendedFooWritesItsStatusAlone(t *testing.T) {
-	for what, objects := range map[string][]runtime.Object{
-		"creation": nil,
-		"repair":   world(footest.Child("a", footest.Drifted)),
-		"deletion": world(footest.Child("a"), oldChild()),
-		"adoption": world(footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))),
-	} {
-		t.Run(what, func(t *testing.T) {
-			testRunning(t, append(objects, footest.Foo("a", footest.Suspended)), func(f *fixture) {
-				advance(time.Hour)
-				f.expectChildWrites()
-				f.expectReady("a", "False Suspended of 1")
-				status := f.cachedFoo("a").Status
-				if !meta.IsStatusConditionTrue(status.Conditions, "Suspended") || !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
-					t.Errorf("the status does not say that the Foo is suspended: %+v", status.Conditions)
-				}
-
-				f.put(footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(status)))
-				advance(time.Minute)
-				f.settle("web")
-				advance(time.Minute)
-				f.expectReady("a", "True Available of 2")
-				footest.ExpectEqual(t, "the children left", []string{footest.Namespace + "/web"}, f.primary.cache.ListKeys())
-				if conditions := f.cachedFoo("a").Status.Conditions; len(conditions) != 1 {
-					t.Errorf("the conditions left are %+v", conditions)
-				}
-			})
-		})
-	}
-}
-
 func TestTextThatIsNotUTF8IsNoMismatchOfTheDefinition(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		f.refuse("create", children, apierrors.NewServiceUnavailable("nicht verf\xfcgbar"))
 		_ = f.sync()
-		_, status := f.written()
+		status := f.written()
 		if sent, err := json.Marshal(status); err != nil || !strings.Contains(string(sent), "nicht verf\uFFFDgbar") {
 			t.Errorf("sent is %s (%v)", sent, err)
 		}
@@ -211,22 +145,14 @@ func TestADeniedStatusStopsNoOthers(t *testing.T) {
 	})
 }
 
-// written returns the child that was created or updated, and the status that was written. Each
-// is nil if there was no such write.
-func (f *fixture) written() (child runtime.Object, status *samplev1alpha1.FooStatus) {
-	for _, action := range f.actions() {
-		switch action := action.(type) {
-		case clienttesting.PatchAction:
-			child = f.api.SentBy(action)
-		case clienttesting.CreateAction: // an UpdateAction has the same methods
-			if foo, ok := action.GetObject().(*samplev1alpha1.Foo); ok {
-				status = &foo.Status
-			} else {
-				child = action.GetObject()
-			}
+// written returns the status that was written, or nil.
+func (f *fixture) written() (status *samplev1alpha1.FooStatus) {
+	for _, action := range f.fooClient.Actions() {
+		if action, ok := action.(clienttesting.UpdateAction); ok {
+			status = &action.GetObject().(*samplev1alpha1.Foo).Status
 		}
 	}
-	return child, status
+	return status
 }
 
 // afterCreate returns the condition Ready of a Foo whose child has just been created.
@@ -329,18 +255,6 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 		for i := range foos {
 			f.resync(fmt.Sprint("a", i))
 			f.expectReady(fmt.Sprint("a", i), afterCreate())
-		}
-	})
-}
-
-// The API server also responds with 404 if the Foo is deleted. That race says nothing about the
-// definition.
-func TestAFooThatIsGoneIsNoMissingSubresource(t *testing.T) {
-	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
-		f.refuse("update", "foos", fooGone)
-		f.refuse("get", "foos", fooGone)
-		if err := f.sync(); errors.Is(err, failure.ErrCRDMismatch) || !queue.IsExpected(err) {
-			t.Errorf("the sync ended with: %v", err)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the writes of children: the live reads before them, adoption, children of each kind
-// and with earlier names, others who deny, change or undo writes, and the metrics of writes.
+// Tests of the writes of children: the live reads before them, adoption, children with earlier
+// names, others who deny, change or undo writes, and the metrics of writes.
 
 package main
 
@@ -110,41 +110,6 @@ func TestChildrenOfOtherNamespacesAreIgnored(t *testing.T) {
 	})
 }
 
-// Each child that a Foo wants is created, and its drift repaired, without changes of what others set.
-func TestAChildOfEachKindIsMadeAndItsDriftIsRepaired(t *testing.T) {
-	for _, owner := range footest.Owners {
-		foo := owner.Like(footest.Foo("a"))
-		test(t, world(foo), func(f *fixture) {
-			f.setTable(f.allKinds...)
-			defer f.start(2)()
-			// ready makes the children ready one after the other, and returns them.
-			ready := func() (children []footest.Object) {
-				for _, kind := range owner.Kinds {
-					advance(time.Minute)
-					child, err := f.kubeClient.Tracker().Get(kind.Resource, footest.Namespace, kind.Name(foo))
-					footest.Must(t, err)
-					footest.CheckWanted(t, child.(footest.Object), foo)
-					children = append(children, child.(footest.Object))
-					for kind.Advance(child.(footest.Object)) {
-					}
-					f.put(child.DeepCopyObject().(footest.Object))
-				}
-				return children
-			}
-			drifted := ready()
-			for i, kind := range owner.Kinds {
-				kind.Drift(drifted[i], nil)
-				kind.Edit(drifted[i], "1")
-				kind.Default(drifted[i])
-				f.put(drifted[i].DeepCopyObject().(footest.Object))
-			}
-			for i, repaired := range ready() {
-				footest.CheckOthersKept(t, drifted[i], repaired, foo)
-			}
-		})
-	}
-}
-
 // If a webhook reverts an adoption, including the annotation, the controller does not retry it.
 func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))), func(f *fixture) {
@@ -161,30 +126,6 @@ func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 	})
 }
 
-// Consent is valid for one adoption.
-func TestConsentToAdoptIsSpent(t *testing.T) {
-	handedOver := footest.Child("a", footest.WithTeam, footest.WithoutOwner, footest.WithAdoptBy("a"))
-	testRunning(t, world(footest.Foo("a"), handedOver), func(f *fixture) {
-		advance(time.Second)
-		adopted := f.storedChild("web")
-		if !f.kind.IsControlledBy(adopted, footest.Foo("a")) {
-			t.Fatal("the child is not adopted")
-		}
-		footest.ExpectEqual(t, "the annotations", map[string]string{"team": "a"}, adopted.GetAnnotations())
-
-		f.change("web", footest.WithoutOwner) // on purpose, as an orphaning deletion does
-		advance(time.Hour)
-		f.expectReady("a", "False "+conflict+" of 1")
-		f.deleteFoo("a")
-		advance(time.Second)
-		f.put(footest.Foo("a", footest.WithFooUID("uid-second")))
-		advance(time.Hour)
-		if metav1.GetControllerOf(f.storedChild("web")) != nil {
-			t.Error("a child was adopted again without a new consent")
-		}
-	})
-}
-
 // admitChildren adds an admission webhook that changes each child in one operation, or in all.
 func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
 	f.api.Admit = func(operation string, sent footest.Object) error {
@@ -195,18 +136,6 @@ func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
 		}
 		return nil
 	}
-}
-
-func TestAMutationOfTheCreationAloneIsRepaired(t *testing.T) {
-	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.admitChildren("create", footest.Drifted)
-		defer f.start(2)()
-		advance(time.Second)
-		f.expectWanted()
-		f.expectChildWrites(createChild, updateChild)
-		advance(time.Hour)
-		f.expectChildWrites()
-	})
 }
 
 // expectStalled checks the reason of the Foo's condition Stalled; "" means no condition.
@@ -279,19 +208,6 @@ func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
 		advance(time.Minute)
 		if updates := f.count(updateChild); updates > 12 {
 			t.Errorf("a minute of a fight led to %d updates", updates)
-		}
-	})
-}
-
-// Three manual changes within a minute are not a fight.
-func TestAFewRepairsAreMadeAtOnce(t *testing.T) {
-	testRunning(t, atRest(), func(f *fixture) {
-		for _, pause := range []time.Duration{0, 0, 0, time.Minute} { // the last one begins another series
-			advance(pause)
-			f.change("web", footest.Drifted)
-			advance(time.Second)
-			f.expectWanted()
-			f.expectStalled("")
 		}
 	})
 }

@@ -74,7 +74,8 @@ func TestJudge(t *testing.T) {
 			"a cache that is stale says nothing": {
 				a(), Child{Action: ActionCreate, Failure: errors.New("stale"), Stale: true},
 				Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: "Everything that the Foo specifies exists"}},
-			"the API server refuses": {a(), failing(refused), failed("The API server refused: no")},
+			"the API server refuses": {a(), failing(&WriteError{"creating", "created", "Deployment", "web", refused}),
+				failed(`The API server refused: creating Deployment "web": no`)},
 			"the API server refuses a new spec of what was stalled": {
 				a(newer, wasStalled), failing(refused), failed("The API server refused: no")},
 			"the API server fails": {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -219,24 +218,6 @@ func FuzzSteps(f *testing.F) {
 			footest.ExpectEqual(t, "the steps of the same sync", takeSteps(t, w, noise), takeSteps(t, w, noise))
 		}
 	})
-}
-
-// TestADeletionWaitsForAllElse takes the steps of Foos with children with earlier names.
-func TestADeletionWaitsForAllElse(t *testing.T) {
-	deletions := 0
-	for _, seed := range footest.FuzzSeeds {
-		w := footest.NewFuzzWorld(t, footest.FooOwner, seed.Script, seed.Noise, seed.Words)
-		isDeletion := func(step string) bool { return strings.HasSuffix(step, string(ActionDelete)) }
-		if slices.ContainsFunc(takeSteps(t, w, nil), isDeletion) {
-			deletions++
-		}
-		if steps := takeSteps(t, w, []byte{1}); slices.ContainsFunc(steps, isDeletion) {
-			t.Errorf("each step fails, and the last are %q", steps)
-		}
-	}
-	if deletions == 0 {
-		t.Error("no seed leads to a deletion")
-	}
 }
 
 // A child that a Foo no longer wants stays while the name of another child is taken.

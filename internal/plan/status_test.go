@@ -51,6 +51,17 @@ func TestTheStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	footest.ExpectEqual(t, "the Foo's own status", before, source.Status)
 }
 
+func TestASuspensionIsAConditionUntilItEnds(t *testing.T) {
+	status := statusAfter(a(footest.Suspended), Child{Action: ActionSuspend, Pending: ActionCreate}, footest.Now)
+	if !meta.IsStatusConditionTrue(status.Conditions, "Suspended") || !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
+		t.Errorf("the status does not say that the Foo is suspended: %+v", status.Conditions)
+	}
+	status = statusAfter(a(footest.WithStatus(status)), has(), footest.Now)
+	if len(status.Conditions) != 1 || status.Conditions[0].Type != "Ready" {
+		t.Errorf("the conditions left are %+v", status.Conditions)
+	}
+}
+
 func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 	for name, row := range map[string]struct {
 		foo    *samplev1alpha1.Foo

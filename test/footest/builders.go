@@ -108,14 +108,6 @@ func Stalled(ready []metav1.Condition) []metav1.Condition {
 	return append(ready, stalled)
 }
 
-// OfGeneration returns conditions with another generation.
-func OfGeneration(generation int64, conditions []metav1.Condition) []metav1.Condition {
-	for i := range conditions {
-		conditions[i].ObservedGeneration = generation
-	}
-	return conditions
-}
-
 // RefusedStatus returns the status of a Foo whose child a quota refused.
 func RefusedStatus() samplev1alpha1.FooStatus {
 	status := Settled("a")

@@ -171,9 +171,9 @@ var only = flag.String("mutants", "", "explore the copies of the controller with
 var missed = map[string]string{
 	"other names' children are obsolete while the new one is refused":  "what serves stays all the same, and no rule forbids to delete what serves no one; TestADeletionWaitsForChildrenOfOtherKinds finds it",
 	"a child is deleted without a look whether its successor is there": "the same; TestNothingIsWrittenOnTheBasisOfACacheAlone finds it",
-	"the update is made from the cache":                                "a patch holds only what differs and names the version in the cache, so that others' fields stay and a stale one is refused; TestSync and TestSimulation find what the cache lacks of an adoption",
+	"the update is made from the cache":                                "a patch holds only what differs and names the version in the cache, so that others' fields stay and a stale one is refused; TestNothingIsWrittenOnTheBasisOfACacheAlone finds it",
 	"a deleted Foo gets a child":                                       "it creates one for each that the garbage collector deletes, so that a world has no end: a bound ends it, which fails the test and names no rule",
-	"the owner reference does not block a foreground deletion":         "the garbage collector of the model deletes the children of a foreground deletion first, whatever they say; TestSync finds it",
+	"the owner reference does not block a foreground deletion":         "the garbage collector of the model deletes the children of a foreground deletion first, whatever they say; TestANewFooGetsADeployment finds it",
 	"the Foo is not read before a child is updated":                    "it writes what the Foo asked for until now, and the next sync sets that right; no rule forbids it, because a Foo may also change right after it was read; TestNothingIsWrittenOnTheBasisOfACacheAlone finds it",
 	"a write is not remembered until the cache has it":                 "the write that follows is refused, which costs a call and breaks no rule here; TestSimulation has the rule, and finds it",
 	"a change of a child tells only who controls it now":               "a Foo that loses the child it asks for is told by the name, and one that loses another has nothing to do; TestAResyncOfChildrenQueuesNothing finds it",
@@ -182,7 +182,7 @@ var missed = map[string]string{
 	"a retry of the same write does not wait":                          "writes too early break no rule here; TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment finds it",
 	"a stale cache ends the work on a key":                             "the event that the cache lacks adds the key, too; TestNextAttempt finds it",
 	"the status of an outage claims the old state":                     "the result of a failed write has no child, so that the Foo says that it is being created, and no rule here is about the words; TestAScaleThatCannotBeWrittenIsNotReady finds it",
-	"an owner is told by its name":                                     "what is left of the first Foo of the name costs a wait, and no rule here is about time; TestWritesOfADeletedFooDelayNothing finds it",
+	"an owner is told by its name":                                     "what is left of the first Foo of the name costs a wait, and no rule here is about time; TestBackOffIsNotInherited finds it",
 }
 
 // shownIn has a part of the names of the worlds that show a mutant. The others are looked

@@ -12,7 +12,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/plan"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/preview"
 )
@@ -28,26 +27,6 @@ func Of(kind *plan.OwnerKind, foo footest.Object, children []footest.Object) *pr
 		world.Add(footest.KindOf(child).Resource, child)
 	}
 	return preview.Of(kind, foo.(plan.Owner), world, footest.Now) //nolint:forcetypeassert // an object of the kind
-}
-
-// OfPrimary does the same for the Foo with a name among objects, and only for children of the
-// kind footest.Primary.
-func OfPrimary(name string, objects []runtime.Object) *preview.Sync {
-	var foo footest.Object
-	var children []footest.Object
-	for _, object := range objects {
-		switch object := object.(type) {
-		case *samplev1alpha1.Foo:
-			if object.Name == name {
-				foo = object
-			}
-		case footest.Object:
-			children = append(children, object)
-		}
-	}
-	kind := plan.Foos(footest.DefaultImage)
-	kind.Children = slices.DeleteFunc(kind.Children, func(row *plan.ChildKind) bool { return row.Kind != footest.Primary.Kind })
-	return Of(kind, foo, children)
 }
 
 // request is a write: its verb, resource and name, and the object that it sends.
