@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcluster has what the tests, the benchmark and the demo share on a real
+// Package testcluster has what the tests and the benchmark share on a real
 // control plane: processes and their logs, development clusters, the controller's
 // accounts, and waiting. It returns errors, so that programs that are not tests can use
 // it.

@@ -209,7 +209,7 @@ type sandbox struct {
 
 // built lists the programs that are copied with the tree. The documents' make targets rebuild
 // programs that are out of date.
-var built = []string{"devcluster", "sample-controller", "demo", "kubectl-foo"}
+var built = []string{"devcluster", "sample-controller", "kubectl-foo"}
 
 // newSandbox makes a sandbox from the tree in root.
 func newSandbox(ctx context.Context, root string) (*sandbox, error) {

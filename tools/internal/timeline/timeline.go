@@ -48,7 +48,7 @@ func (l *Log) Add(w audit.Write) {
 		l.background++
 		return
 	}
-	e := Entry{Write: w, Number: len(l.entries), Result: noteOf(w), actor: audit.ActorOf(w), owner: ownerIn(w)}
+	e := Entry{Write: w, Result: noteOf(w), actor: audit.ActorOf(w), owner: ownerIn(w)}
 	e.Request, e.Response = nil, nil
 	l.entries = append(l.entries, e)
 }
@@ -72,10 +72,9 @@ type Panel struct {
 type Entry struct {
 	audit.Write
 
-	// Number counts the writes in the log from 0, and Panel the panels from 1. Since is the time
-	// since the panel's first request.
-	Number, Panel int
-	Since         time.Duration
+	// Panel counts the panels from 1. Since is the time since the panel's first request.
+	Panel int
+	Since time.Duration
 
 	// Actor made the request. Object is the resource and the name, as in "foos/status web".
 	// Result describes in a few words what was written, or why the request was rejected.
