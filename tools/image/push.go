@@ -259,35 +259,19 @@ func fetch(ctx context.Context, image string) (described, error) {
 	return descriptor.Image()
 }
 
-// imagesIn returns the images of an index with their platforms, such as linux/amd64, or an
-// image alone.
+// imagesIn returns the images of an index, or an image alone, with their platforms, such as linux/amd64.
 func imagesIn(whole described) (images []v1.Image, platforms []string, err error) {
-	index, isIndex := whole.(v1.ImageIndex)
-	if !isIndex {
-		image := whole.(v1.Image)
+	if index, isIndex := whole.(v1.ImageIndex); !isIndex {
+		images = []v1.Image{whole.(v1.Image)}
+	} else if images, err = partial.FindImages(index, func(v1.Descriptor) bool { return true }); err != nil {
+		return nil, nil, err
+	}
+	for _, image := range images {
 		config, err := image.ConfigFile()
 		if err != nil {
 			return nil, nil, err
 		}
-		return []v1.Image{image}, []string{config.Platform().String()}, nil
-	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, entry := range manifest.Manifests {
-		if !entry.MediaType.IsImage() {
-			return nil, nil, fmt.Errorf("the index contains %s, a %s: make image adds only images", entry.Digest, entry.MediaType)
-		}
-		image, err := index.Image(entry.Digest)
-		if err != nil {
-			return nil, nil, err
-		}
-		platform := "unknown"
-		if entry.Platform != nil {
-			platform = entry.Platform.String()
-		}
-		images, platforms = append(images, image), append(platforms, platform)
+		platforms = append(platforms, config.Platform().String())
 	}
 	return images, platforms, nil
 }
