@@ -24,30 +24,19 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// stepKind is the kind of a step.
-type stepKind int
-
-const (
-	stepRun    stepKind = iota // run text; if it is empty, only apply the options cluster and interrupt
-	stepExpect                 // compare text with the output of a block
-	stepFile                   // write text to path
-)
-
-// step is one step in a document.
+// step is one step in a document: commands to run or, if prints is true, the output to compare with that of a block.
 type step struct {
 	options
-	kind  stepKind
-	line  int // the step's line in the document
-	first int // the line where text begins
-	text  string
-	path  string
+	prints bool
+	line   int    // the step's line in the document
+	first  int    // the line where text begins
+	text   string // if there are no commands, the step only applies the options cluster and interrupt
 }
 
 // The first words of directives, which are comments.
 const (
 	wordRun    = "run"
 	wordPrints = "prints"
-	wordFile   = "file"
 	wordHidden = "hidden"
 )
 
@@ -159,9 +148,8 @@ func (r *reader) fence(line int, language, text string) {
 	}
 }
 
-// follows lists the languages of the blocks that may follow a directive. file may precede any block
-// except commands.
-var follows = map[string][]string{wordRun: {"sh", "console"}, wordPrints: {"text", ""}, wordFile: nil}
+// follows lists the languages of the blocks that may follow a directive.
+var follows = map[string][]string{wordRun: {"sh", "console"}, wordPrints: {"text", ""}}
 
 // newStep returns the step of a block in a language after a comment, which may be empty.
 func newStep(c comment, language string) (step, error) {
@@ -169,23 +157,15 @@ func newStep(c comment, language string) (step, error) {
 	languages, isDirective := follows[c.word]
 	switch {
 	case !isDirective && c != comment{}:
-		return s, fmt.Errorf("a comment before a block must start with run, prints or file, not with %q", c.word)
+		return s, fmt.Errorf("a comment before a block must start with run or prints, not with %q", c.word)
 	case !isDirective && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
 		return s, fmt.Errorf("a block of %q: use sh for commands, console for commands with output, and text for anything else", language)
-	case languages != nil && !slices.Contains(languages, language), c.word == wordFile && slices.Contains(follows[wordRun], language):
+	case isDirective && !slices.Contains(languages, language):
 		return s, fmt.Errorf("a block of %q must not follow the comment <!-- %s -->", language, c.word)
 	}
-	switch c.word {
-	case wordRun:
-		s.options, err = parseOptions(wordRun, c.rest)
-	case wordPrints:
-		s.kind = stepExpect
-		s.options, err = parseOptions(wordPrints, c.rest)
-	case wordFile:
-		s.kind = stepFile
-		if s.path = strings.TrimSpace(c.rest); s.path == "" {
-			err = errors.New("the path is missing: <!-- file: path -->")
-		}
+	if isDirective {
+		s.prints = c.word == wordPrints
+		s.options, err = parseOptions(c.word, c.rest)
 	}
 	return s, err
 }
@@ -207,7 +187,7 @@ func (s *step) dialog() ([]step, error) {
 		last := len(steps) - 1
 		switch {
 		case isCommand:
-			next.kind, next.text = stepRun, text+"\n"
+			next.prints, next.text = false, text+"\n"
 			command = len(steps)
 			steps = append(steps, next)
 		case len(steps) == 0:
@@ -215,7 +195,7 @@ func (s *step) dialog() ([]step, error) {
 		case goesOn && last == command:
 			steps[last].text += more + "\n"
 		case last == command:
-			next.kind, next.text = stepExpect, line+"\n"
+			next.prints, next.text = true, line+"\n"
 			steps = append(steps, next)
 		default:
 			steps[last].text += line + "\n"

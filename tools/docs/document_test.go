@@ -17,8 +17,7 @@ func fences(text string) string { return strings.ReplaceAll(text, "'''", "```") 
 
 // describe describes a step in one line.
 func describe(s step) string {
-	kind := map[stepKind]string{stepRun: "run", stepExpect: "expect", stepFile: "file"}[s.kind]
-	words := []string{fmt.Sprint(s.line), kind}
+	words := []string{fmt.Sprint(s.line), map[bool]string{false: "run", true: "expect"}[s.prints]}
 	for _, part := range []struct {
 		is   bool
 		text string
@@ -59,7 +58,6 @@ func TestParseDocument(t *testing.T) {
 			"'''sh\nls\n'''\n\n<!-- prints -->\n'''text\na\n'''\n<!-- prints: within=30s unordered of=x -->\n'''\nb\n'''\n",
 			[]string{`1 run "ls\n"`, `6 expect "a\n"`, `10 expect unordered of x within 30s "b\n"`},
 		},
-		"a file": {"<!-- file: a.yaml -->\n'''yaml\na: b\n'''\n", []string{`2 file "a: b\n"`}},
 		"actions alone, and before a block": {
 			"<!-- run: cluster -->\n\nText.\n\n<!-- run: interrupt=a -->\n<!-- run: cluster id=b -->\n'''sh\nx\n'''\n",
 			[]string{
@@ -111,10 +109,8 @@ func TestMistakesInDocuments(t *testing.T) {
 		"a background block that fails":  {"<!-- run: background fails -->\n'''sh\nmake\n'''\n", "has no exit code to check"},
 		"run before yaml":                {"<!-- run: fails -->\n'''yaml\na\n'''\n", `a block of "yaml" must not follow the comment <!-- run -->`},
 		"prints before sh":               {"<!-- prints -->\n'''sh\na\n'''\n", `a block of "sh" must not follow the comment <!-- prints -->`},
-		"a file without a name":          {"<!-- file -->\n'''yaml\na\n'''\n", "the path is missing"},
-		"commands for a file":            {"<!-- file: a -->\n'''sh\na\n'''\n", `a block of "sh" must not follow the comment <!-- file -->`},
-		"two things for one block":       {"<!-- prints -->\n<!-- file: a -->\n'''text\na\n'''\n", "line 1: no block follows the comment <!-- prints -->"},
-		"a misspelled comment":           {"<!-- print -->\n'''text\na\n'''\n", `must start with run, prints or file, not with "print"`},
+		"two things for one block":       {"<!-- prints -->\n<!-- run: fails -->\n'''sh\na\n'''\n", "line 1: no block follows the comment <!-- prints -->"},
+		"a misspelled comment":           {"<!-- print -->\n'''text\na\n'''\n", `must start with run or prints, not with "print"`},
 		"prints before no block":         {"<!-- prints -->\n\nText.\n", "line 1: no block follows the comment <!-- prints -->"},
 		"prints at the end":              {"<!-- prints -->\n", "no block follows the comment"},
 		"a console that has no command":  {"'''console\na\n'''\n", "must start with a command"},

@@ -131,7 +131,7 @@ func (d document) run(ctx context.Context, t *testing.T, root string) {
 		t.Fatal(err)
 	}
 	for _, s := range d.steps {
-		first, _, _ := strings.Cut(cmp.Or(s.path, strings.TrimSpace(s.text)), "\n")
+		first, _, _ := strings.Cut(strings.TrimSpace(s.text), "\n")
 		t.Run(fmt.Sprintf("%d %.90s", s.line, first), func(t *testing.T) {
 			skipped, err := r.do(ctx, s)
 			if err != nil {
@@ -140,7 +140,7 @@ func (d document) run(ctx context.Context, t *testing.T, root string) {
 			if skipped != "" {
 				t.Skip(skipped)
 			}
-			if *show && s.kind == stepRun && s.text != "" {
+			if *show && !s.prints && s.text != "" {
 				t.Log("\n" + indent(r.clean(r.blocks[len(r.blocks)-1].job.output())))
 			}
 		})

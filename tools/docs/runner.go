@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -62,10 +61,8 @@ func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 	case s.skip != "":
 		r.blocks = append(r.blocks, &block{step: s})
 		return s.skip, nil
-	case s.kind == stepExpect:
+	case s.prints:
 		return r.expect(ctx, s)
-	case s.kind == stepFile:
-		return "", r.writeFile(ctx, s)
 	}
 	if s.interrupt != "" {
 		if err := r.interrupt(s.interrupt); err != nil {
@@ -186,16 +183,6 @@ func (r *runner) find(wanted func(*block) bool) *block {
 // clean replaces the paths of the copy and of the home directory with the paths in the documents.
 func (r *runner) clean(printed string) string {
 	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(printed)
-}
-
-// writeFile writes a block to a file. The terminal's shell expands the file's name.
-func (r *runner) writeFile(ctx context.Context, s step) error {
-	content := r.sandbox.in("run", fmt.Sprintf("line-%d", s.line))
-	if err := os.WriteFile(content, []byte(s.text), 0o600); err != nil {
-		return err
-	}
-	s.text = fmt.Sprintf("mkdir -p -- \"$(dirname -- %s)\"\ncp -- %s %[1]s\n", s.path, content)
-	return r.run(ctx, &block{step: s})
 }
 
 func indent(text string) string {

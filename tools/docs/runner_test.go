@@ -78,7 +78,6 @@ func TestDocumentsThatPass(t *testing.T) {
 		"interrupt by id, then the last one that runs": "<!-- run: background until=up id=a -->\n'''sh\ntrap 'touch a; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: background until=up id=b -->\n'''sh\ntrap 'touch b; exit' INT\necho up\nwhile true; do sleep 0.05; done\n'''\n" +
 			"<!-- run: interrupt=b -->\n'''console\n$ echo *\nb\n'''\n<!-- run: interrupt -->\n'''console\n$ echo *\na b\n'''\n",
-		"a file":                             "'''sh\nname='my file'\n'''\n<!-- file: \"directory/$name\" -->\n'''text\na $b\n'''\n'''console\n$ cat 'directory/my file'\na $b\n'''\n",
 		"hidden commands":                    "<!-- hidden:\necho a >b\n-->\n\n'''console\n$ cat b\na\n'''\n",
 		"home has another name in documents": "'''sh\necho $HOME/x\n'''\n<!-- prints -->\n'''text\n~/x\n'''\n",
 	} {
