@@ -20,8 +20,11 @@ if ! command -v kubectl >/dev/null; then
   kubectl() { "${tour_root}/bin/devcluster" kubectl "$@"; }
 fi
 
-# audit [NAMESPACE] shows the writes that the API server has answered: time, user, request, status code.
-audit() { (cd "${tour_root}" && go run ./tools/audit -namespace="${1:-}" _output/tour/audit.log); }
+# audit FOO [NAMESPACE] shows the writes to a Foo and to what it owns, from the API server's audit log: who sent each
+# request, what it wrote, and after which other write.
+audit() {
+  kubectl foo timeline "$1" --namespace="${2:-default}" --you=devcluster-admin --audit="${tour_root}/_output/tour/audit.log"
+}
 
 # metrics PATTERN... shows the lines of the controller's metrics that begin with one of the patterns. Reading them needs
 # a token and a permission, so this uses the service account "reader".

@@ -25,7 +25,7 @@ import (
 // that concern only this project, compare it with others, teach or show it.
 var leftOut = []string{
 	"tools/newproject", "tools/docs", "docs/claims", "docs/second-kind*", "docs/upgrade.md", "docs/from-upstream.md",
-	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/audit", "tools/internal", "docs/timeline.svg",
+	"docs/tour*", "docs/finalizer*", "tools/image", "hack/image.sh", "docs/releasing.md", "tools/demo", "tools/internal", "docs/timeline.svg",
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
 	"test/bench", "docs/benchmarks*", "docs/kubernetes-versions.md", "hack/next.md", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
 	"test/fuzz", "hack/fuzz.sh", "testdata", "test/simulation/explore", "explore_test.go", "docs/verification.md",
