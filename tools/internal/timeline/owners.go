@@ -55,7 +55,7 @@ func ownersOf(kind *plan.OwnerKind, entries []*Entry) owners {
 	for _, e := range entries {
 		e.object = keyOf(e.Write)
 		known.Insert(e.object)
-		if e.acts && e.Creates() {
+		if e.acts && e.Creates() && e.OK() {
 			byHand.Insert(e.object) // names that people choose say nothing about owners
 		}
 		if e.owner.GroupResource == guess {

@@ -97,16 +97,16 @@ func TestWhatBelongsToAFoo(t *testing.T) {
 		"30 alice patch deployments/web",
 		"35 alice create deployments/web-2",
 		"40 gc patch leases/x", "41 gc create events/x",
-		"50 alice create foos/new",
+		"50 alice create foos/new", "55 bob create deployments/web 409",
 	}
 	tests := map[string]struct {
 		namespace, foo, title string
 		want                  []int
 	}{
-		"all":                   {"", "", "The lives of 3 Foos", []int{0, 1, 2, 3, 4, 7, 11}},
+		"all":                   {"", "", "The lives of 3 Foos", []int{0, 1, 2, 3, 4, 7, 11, 12}},
 		"a namespace":           {"b", "", "The life of Foo web in b", []int{3, 4}},
-		"a Foo":                 {"default", "web", "The life of Foo web in default", []int{0, 1, 2, 7}},
-		"a name of two":         {"", "web", "The lives of 2 Foos", []int{0, 1, 2, 3, 4, 7}},
+		"a Foo":                 {"default", "web", "The life of Foo web in default", []int{0, 1, 2, 7, 12}},
+		"a name of two":         {"", "web", "The lives of 2 Foos", []int{0, 1, 2, 3, 4, 7, 12}},
 		"a Foo without effects": {"default", "new", "The life of Foo new in default", []int{11}},
 	}
 	for name, test := range tests {
