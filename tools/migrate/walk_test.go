@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/tools/migrate/internal/shape/shapetest"
 )
@@ -34,44 +30,43 @@ import (
 type walk struct {
 	*testing.T
 
-	devcluster, kubeconfig, root string
-	things                       func(version string) dynamic.ResourceInterface
-	writing                      func() // ends a client that writes all the time
+	root    string
+	things  func(version string) dynamic.ResourceInterface
+	writing func() // ends the client that writes all the time
 }
 
-// TestMigration walks from the old version to the new one, back, and to the end.
+// TestMigration makes a migration go wrong, walks back, and to the end. README.md, whose commands
+// make docs-test runs, shows one that goes well, with a controller.
 func TestMigration(t *testing.T) {
 	w := newWalk(t)
-	w.apply("client-side", "apply")
-	w.apply("server-side", "apply", "--server-side", "--field-manager=gitops")
-	w.apply("created", "create")
-	w.apply("frozen", "create")
-	w.apply("unclear", "create")
-	w.kubectl("patch", "things", "unclear", "--type=merge", "-p", `{"spec":{"address":"noport"}}`)
-	w.kubectl("apply", "-f", "testdata/refusal.yaml") // it is in force when objects are rewritten
-	w.owned("created")
+	for name, how := range map[string]string{
+		"client-side": "apply", "server-side": "apply --server-side --field-manager=gitops", "frozen": "create", "unclear": "create",
+	} {
+		w.apply("v1alpha1", name, ofOld, how)
+	}
+	w.patch("unclear", `{"spec":{"address":"noport"}}`)
+	w.own("unclear")
 	w.write("v1alpha1")
+	w.kubectl("apply", "-f", "testdata/refusal.yaml") // it is in force when objects are rewritten
 
 	w.expect("", "next  1 expand", "status")
 	w.expect("", "expanded", "next")
 	// Nothing has the fields of v1beta1 yet; neither a status nor a number of replicas needs them.
-	w.kubectl("patch", "things.v1alpha1.example.org", "created", "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"old"}}`)
-	w.kubectl("scale", "things.v1alpha1.example.org", "created", "--replicas=3")
+	w.patch("client-side", `{"status":{"phase":"old"}}`, "--subresource=status")
+	w.kubectl("scale", "things.v1alpha1.example.org", "client-side", "--replicas=3")
 	w.expect("", "MutatingAdmissionPolicy things.example.org-versions", "next")
 	for name, writes := range shapetest.Histories {
 		t.Run(name, func(t *testing.T) { w.play(t, writes) })
 	}
-	t.Run("random", w.playPairs)
 	// Two managers apply one field under its two names: the second takes it without a conflict,
 	// and the first takes it back.
-	w.kubectl("apply", "--server-side", "--field-manager=second", "-f", w.file("second.yaml",
-		"apiVersion: example.org/v1beta1\nkind: Thing\nmetadata: {name: server-side}\nspec: {title: second}\n"))
-	w.apply("server-side", "apply", "--server-side", "--field-manager=gitops")
+	w.apply("v1beta1", "server-side", "{title: second}", "apply --server-side --field-manager=second")
+	w.apply("v1alpha1", "server-side", ofOld, "apply --server-side --field-manager=gitops")
 
 	w.expect("denied request: frozen", "", "next")
 	w.thaw()
 	w.expect("1 objects have a value that can't be converted: default/unclear", "", "next")
-	w.kubectl("patch", "things.v1beta1.example.org", "unclear", "--type=merge", "-p", `{"spec":{"address":"h:1"}}`)
+	w.patch("unclear", `{"spec":{"address":"h:1"}}`)
 	w.expect("", "strict", "next")
 	w.kubectl("delete", "mutatingadmissionpolicybinding", "things.example.org-versions")
 	w.expect("", "step 2, policy", "next")
@@ -80,14 +75,12 @@ func TestMigration(t *testing.T) {
 	w.expect("", "original", "back", "-clients-have-moved")
 	w.expect("", "next  1 expand", "status")
 	// What was stored of the new fields is gone: with this, both sides would differ.
-	w.kubectl("patch", "things", "unclear", "--type=merge", "-p", `{"spec":{"name":"changed"}}`)
-	w.apply("server-side", "apply", "--server-side", "--field-manager=gitops")
+	w.patch("unclear", `{"spec":{"name":"changed"}}`)
 
 	w.expect("move all clients", "strict", "next", "-through=clients")
 	w.write("v1beta1")
 	// A client-side apply through both versions leaves two entries of one manager.
-	w.kubectl("apply", "-f", w.file("moved.yaml", "apiVersion: example.org/v1beta1\nkind: Thing\nmetadata: {name: client-side}\n"+
-		"spec: {title: client-side, host: h, port: 80, resources: {cpu: 3}, size: 1Gi, replicas: 2}\n"))
+	w.apply("v1beta1", "client-side", "{title: client-side, host: h, port: 80, resources: {cpu: 3}, size: 1Gi, replicas: 2}", "apply")
 	w.expect("there is no such step", "", "next", "-clients-have-moved", "-through=nowhere")
 	w.expect("", "step 10, managedfields", "next", "-clients-have-moved", "-through=managedfields")
 	w.expect("move all clients", "strict", "back")
@@ -99,29 +92,23 @@ func TestMigration(t *testing.T) {
 	w.checkEnd()
 }
 
-// write lets a client write an object through a version all the time, instead of the one that
-// did so until now. The test fails if one of its writes does.
+// write lets a client write through a version all the time, instead of the one before. A
+// StorageVersionMigration waits for such a write. The test fails if one of them does.
 func (w *walk) write(version string) {
-	if w.writing != nil {
-		w.writing()
-	}
+	w.Helper()
+	w.writing()
 	ctx, stop := context.WithCancel(w.Context())
 	ended := make(chan error)
 	go func() {
-		for n := 0; ; n++ {
+		n := 0
+		ended <- wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			n++
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"seen":"%d"}}}`, n)
 			_, err := w.things(version).Patch(ctx, "client-side", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-			if err == nil {
-				err = sleep(ctx, 200*time.Millisecond)
-			}
-			if err != nil {
-				ended <- err
-				return
-			}
-		}
+			return false, err
+		})
 	}()
 	w.writing = func() {
-		w.Helper()
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			w.Errorf("a write through %s: %v", version, err)
@@ -129,28 +116,28 @@ func (w *walk) write(version string) {
 	}
 }
 
+// ofOld is a spec of the old version. A thing is named as the object.
+const ofOld = "{name: NAME, address: 'h:80', cpu: 2, sizeGB: 1, replicas: 2}"
+
 func newWalk(t *testing.T) *walk {
 	t.Helper()
-	w := &walk{T: t, devcluster: os.Getenv("DEVCLUSTER_BIN"), kubeconfig: os.Getenv(clientcmd.RecommendedConfigPathEnvVar), root: t.TempDir()}
-	if w.devcluster == "" || w.kubeconfig == "" {
-		t.Skip("DEVCLUSTER_BIN or KUBECONFIG is not set; run make test-migrate")
+	w := &walk{T: t, root: t.TempDir(), writing: func() {}}
+	if os.Getenv("DEVCLUSTER_BIN") == "" {
+		t.Skip("DEVCLUSTER_BIN is not set; run make test-migrate")
 	}
-	w.file("pkg/apis/example/versions.yaml", string(shapetest.Declaration(t)))
-	raw, err := yaml.Marshal(shapetest.Raw(t))
-	w.must(err)
-	w.file("raw/example.org_things.yaml", string(raw))
+	w.file("pkg/apis/example/versions.yaml", shapetest.Declaration)
+	w.file("raw/example.org_things.yaml", shapetest.CRD)
 	w.must(generate(w.root, filepath.Join(w.root, "raw")))
 	var original bytes.Buffer
 	w.must(run(t.Context(), []string{"print", "-root=" + w.root, "original"}, &original))
-	w.kubectl("apply", "-f", w.file("original.yaml", original.String()))
+	w.kubectl("apply", "-f", w.file("original.yaml", original.Bytes()))
 	w.kubectl("wait", "--for=condition=Established", "crd/things.example.org")
-	config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
+	d, raw, err := read(w.root, "")
 	w.must(err)
-	config.WarningHandler, config.QPS = rest.NoWarnings{}, -1
-	client, err := dynamic.NewForConfig(config)
+	m, err := connect(d, raw, options{}, &original)
 	w.must(err)
 	w.things = func(version string) dynamic.ResourceInterface {
-		return client.Resource(schema.GroupVersionResource{Group: "example.org", Version: version, Resource: "things"}).Namespace("default")
+		return m.dynamic.Resource(schema.GroupVersionResource{Group: d.Group(), Version: version, Resource: d.Resource()}).Namespace("default")
 	}
 	return w
 }
@@ -173,44 +160,49 @@ func (w *walk) must(err error) {
 }
 
 // file writes a file below the root of the test's project, and returns its path.
-func (w *walk) file(name, text string) string {
+func (w *walk) file(name string, text []byte) string {
 	w.Helper()
 	path := filepath.Join(w.root, name)
 	w.must(os.MkdirAll(filepath.Dir(path), 0o755))
-	w.must(os.WriteFile(path, []byte(text), 0o600))
+	w.must(os.WriteFile(path, text, 0o600))
 	return path
 }
 
-func (w *walk) kubectl(args ...string) string {
+func (w *walk) kubectl(args ...string) {
 	w.Helper()
-	command := exec.CommandContext(w.Context(), w.devcluster, append([]string{"kubectl", "--kubeconfig=" + w.kubeconfig, "--cache-dir=" + w.TempDir()}, args...)...)
-	out, err := command.CombinedOutput()
-	if err != nil {
-		w.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	args = append([]string{"kubectl", "--cache-dir=" + w.TempDir()}, args...)
+	if out, err := exec.CommandContext(w.Context(), os.Getenv("DEVCLUSTER_BIN"), args...).CombinedOutput(); err != nil {
+		w.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
 }
 
-// apply writes an object of the old version in the way of a client.
-func (w *walk) apply(name string, args ...string) {
+// apply writes an object in the way of a client: with a command of kubectl.
+func (w *walk) apply(version, name, spec, command string) {
 	w.Helper()
-	manifest := fmt.Sprintf("apiVersion: example.org/v1alpha1\nkind: Thing\nmetadata: {name: %s}\nspec: {name: %[1]s, address: 'h:80', cpu: 2, sizeGB: 1, replicas: 2}\n", name)
-	w.kubectl(append(args, "-f", w.file(name+".yaml", manifest))...)
+	manifest := fmt.Sprintf("apiVersion: example.org/%s\nkind: Thing\nmetadata: {name: %s}\nspec: %s\n", version, name, strings.ReplaceAll(spec, "NAME", name))
+	w.kubectl(append(strings.Fields(command), "-f", w.file("thing.yaml", []byte(manifest)))...)
 }
 
-// owned makes an object that one of the kind owns.
-func (w *walk) owned(owner string) {
+// patch changes an object through the old version.
+func (w *walk) patch(name, patch string, args ...string) {
+	w.Helper()
+	w.kubectl(append([]string{"patch", "things.v1alpha1.example.org", name, "--type=merge", "-p", patch}, args...)...)
+}
+
+// own makes an object that one of the kind owns, and whose reference no controller moves.
+func (w *walk) own(owner string) {
 	w.Helper()
 	object, err := w.things("v1alpha1").Get(w.Context(), owner, metav1.GetOptions{})
 	w.must(err)
-	w.kubectl("apply", "-f", w.file("child.yaml", fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: child\n  ownerReferences: [{apiVersion: example.org/v1alpha1, kind: Thing, name: %s, uid: %s}]\n", owner, object.GetUID())))
+	child := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: child\n  ownerReferences: [{apiVersion: example.org/v1alpha1, kind: Thing, name: %s, uid: %s}]\n", owner, object.GetUID())
+	w.kubectl("apply", "-f", w.file("child.yaml", []byte(child)))
 }
 
 // expect runs the program, and compares its error and its output with parts of them.
 func (w *walk) expect(failure, output string, args ...string) {
 	w.Helper()
 	var out bytes.Buffer
-	err := run(w.Context(), append(args, "-root="+w.root, "-kubeconfig="+w.kubeconfig, "-settle=4s"), &out)
+	err := run(w.Context(), append(args, "-root="+w.root, "-settle=4s"), &out)
 	w.Logf("migrate %s\n%s%v", strings.Join(args, " "), &out, err)
 	switch {
 	case failure == "" && err != nil:
@@ -225,84 +217,54 @@ func (w *walk) expect(failure, output string, args ...string) {
 // play makes the writes of a history on the API server: the results are those in process.
 func (w *walk) play(t *testing.T, writes []shapetest.Write) {
 	t.Helper()
-	name := regexp.MustCompile(`[^a-z]+`).ReplaceAllString(strings.ToLower(filepath.Base(t.Name())), "-")
-	name = strings.Trim(name[:min(len(name), 50)], "-")
+	var stored *unstructured.Unstructured
 	shapetest.Play(t, writes, func(version string, sent map[string]any) (map[string]any, error) {
-		stored, _ := w.things(version).Get(t.Context(), name, metav1.GetOptions{})
-		return w.send(version, name, sent, stored)
-	})
-}
-
-// playPairs does so with random writes.
-func (w *walk) playPairs(t *testing.T) {
-	shapetest.PlayPairs(t, func(version string, sent, before map[string]any) (map[string]any, error) {
-		if before != nil {
-			return w.send(version, "pair", sent, &unstructured.Unstructured{Object: before})
+		object := &unstructured.Unstructured{Object: sent}
+		object.SetAPIVersion("example.org/" + version)
+		object.SetKind("Thing")
+		object.SetGenerateName("history-")
+		var got *unstructured.Unstructured
+		var err error
+		if stored == nil {
+			got, err = w.things(version).Create(t.Context(), object, metav1.CreateOptions{})
+		} else {
+			object.SetName(stored.GetName())
+			object.SetResourceVersion(stored.GetResourceVersion())
+			got, err = w.things(version).Update(t.Context(), object, metav1.UpdateOptions{})
 		}
-		if err := ignoreNotFound(w.things(version).Delete(t.Context(), "pair", metav1.DeleteOptions{})); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		return w.send(version, "pair", sent, nil)
+		stored = got
+		return got.Object, nil
 	})
 }
 
-// send creates an object, or updates a stored one.
-func (w *walk) send(version, name string, sent map[string]any, stored *unstructured.Unstructured) (map[string]any, error) {
-	object := &unstructured.Unstructured{Object: sent}
-	object.SetAPIVersion("example.org/" + version)
-	object.SetKind("Thing")
-	object.SetName(name)
-	write := func() (*unstructured.Unstructured, error) {
-		return w.things(version).Create(w.Context(), object, metav1.CreateOptions{})
-	}
-	if stored != nil {
-		object.SetResourceVersion(stored.GetResourceVersion())
-		write = func() (*unstructured.Unstructured, error) {
-			return w.things(version).Update(w.Context(), object, metav1.UpdateOptions{})
-		}
-	}
-	got, err := write()
-	if err != nil {
-		return nil, err
-	}
-	return got.Object, nil
-}
-
-// checkEnd checks that no object, field, owner of a field or child was lost.
+// checkEnd checks that no object, field or owner of a field was lost.
 func (w *walk) checkEnd() {
 	w.Helper()
-	if object, err := w.things("v1beta1").Get(w.Context(), "unclear", metav1.GetOptions{}); err != nil || object.Object["spec"].(map[string]any)["title"] != "changed" {
-		w.Errorf("unclear: %v and the error %v", object, err)
-	}
-	for _, name := range []string{"client-side", "server-side", "created"} {
+	for name, title := range map[string]string{"client-side": "client-side", "server-side": "server-side", "unclear": "changed"} {
 		object, err := w.things("v1beta1").Get(w.Context(), name, metav1.GetOptions{})
 		w.must(err)
 		spec := object.Object["spec"].(map[string]any)
-		if spec["title"] != name || spec["host"] != "h" || spec["port"] != int64(80) || spec["size"] != "1Gi" || spec["name"] != nil {
+		if spec["title"] != title || spec["host"] != "h" || spec["size"] != "1Gi" || spec["name"] != nil {
 			w.Errorf("%s: spec %v", name, spec)
 		}
-		for _, entry := range object.GetManagedFields() {
-			if entry.Manager == "kubectl-client-side-apply" && entry.Subresource == "" {
-				owned := entry.FieldsV1.GetRawString() // replicas by the first apply, cpu by the second
-				if !strings.Contains(owned, "f:replicas") || !strings.Contains(owned, "f:cpu") {
-					w.Errorf("%s: %s owns only %s", name, entry.Manager, owned)
-				}
-			}
-			if entry.APIVersion != "example.org/v1beta1" || entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), "f:sizeGB") {
-				w.Errorf("%s: managedFields %v", name, entry)
-			}
-		}
-		if name == "created" && (spec["replicas"] != int64(3) || object.Object["status"].(map[string]any)["phase"] != "old") {
+		if name == "client-side" && object.Object["status"].(map[string]any)["phase"] != "old" {
 			w.Errorf("%s: %v", name, object.Object)
 		}
-	}
-	// A conflict is one with the owner of the old field.
-	other := w.file("other.yaml", "apiVersion: example.org/v1beta1\nkind: Thing\nmetadata: {name: server-side}\nspec: {size: 4Gi}\n")
-	command := exec.CommandContext(w.Context(), w.devcluster, "kubectl", "--kubeconfig="+w.kubeconfig, "apply", "--server-side", "--field-manager=other", "-f", other)
-	if out, err := command.CombinedOutput(); !errors.As(err, new(*exec.ExitError)) || !strings.Contains(string(out), `conflict with "gitops": .spec.size`) {
-		w.Errorf("another manager: %v\n%s", err, out)
+		for _, entry := range object.GetManagedFields() {
+			owned := entry.FieldsV1.GetRawString()
+			if entry.APIVersion != "example.org/v1beta1" || strings.Contains(owned, "f:sizeGB") {
+				w.Errorf("%s: managedFields %v", name, entry)
+			}
+			// By the first apply and by the second, which were through two versions.
+			if entry.Manager == "kubectl-client-side-apply" && entry.Subresource == "" && !(strings.Contains(owned, "f:replicas") && strings.Contains(owned, "f:cpu")) {
+				w.Errorf("%s: %s owns only %s", name, entry.Manager, owned)
+			}
+		}
 	}
 	// The garbage collector knows the owner of the child.
-	w.kubectl("delete", "things", "created")
+	w.kubectl("delete", "things", "unclear")
 	w.kubectl("wait", "--for=delete", "configmap/child", "--timeout=60s")
 }

@@ -6,9 +6,9 @@ package shape
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/aymanbagabas/go-udiff"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -20,7 +20,7 @@ import (
 // Check returns an error unless the versions differ exactly as declared, in a way that
 // loses nothing. raw is as the generator makes it.
 func (d *Declaration) Check(raw *apiextensionsv1.CustomResourceDefinition) error {
-	older, newer, err := d.versions(raw)
+	older, newer, err := d.bothVersions(raw)
 	if err != nil {
 		return err
 	}
@@ -65,50 +65,43 @@ func valid(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return validation.ValidateCustomResourceDefinition(context.Background(), &internal).ToAggregate()
 }
 
-// checkFields checks the fields of one change.
+// checkFields checks the fields of one change, which one version has and the other lacks.
 func (c *Change) checkFields(older, newer *apiextensionsv1.CustomResourceDefinitionVersion) error {
-	from, err := c.schemasOf(c.From, older, newer)
-	if err != nil {
-		return err
-	}
-	to, err := c.schemasOf(c.To, newer, older)
-	if err != nil {
-		return err
-	}
-	requires := required(older.Schema.OpenAPIV3Schema, c.From[0])
+	f := forms[c.Form]
+	types := slices.Concat(f.from, f.to)
 	for i, path := range c.fields() {
-		version := older
+		owner, other := older, newer
 		if i >= len(c.From) {
-			version = newer
+			owner, other = newer, older
 		}
-		if required(version.Schema.OpenAPIV3Schema, path) != requires {
+		if err := checkField(path, types[i], owner, other); err != nil {
+			return err
+		}
+		if required(owner.Schema.OpenAPIV3Schema, path) != required(older.Schema.OpenAPIV3Schema, c.From[0]) {
 			return fmt.Errorf("%s and %s must be both required or both optional: an object without it is valid in one version only", c.From[0], path)
 		}
 	}
-	return forms[c.Form].schemas(c, from, to)
+	if f.schemas == nil {
+		return nil
+	}
+	return f.schemas(c, field(older.Schema.OpenAPIV3Schema, c.From[0]), field(newer.Schema.OpenAPIV3Schema, c.To[0]))
 }
 
-// schemasOf returns the schemas of fields that one version has and the other lacks.
-func (c *Change) schemasOf(paths []string, owner, other *apiextensionsv1.CustomResourceDefinitionVersion) ([]*apiextensionsv1.JSONSchemaProps, error) {
-	var schemas []*apiextensionsv1.JSONSchemaProps
-	for _, path := range paths {
-		schema := field(owner.Schema.OpenAPIV3Schema, path)
-		switch {
-		case schema == nil:
-			return nil, fmt.Errorf("%s has no field %s", owner.Name, path)
-		case field(other.Schema.OpenAPIV3Schema, path) != nil:
-			return nil, fmt.Errorf("%s has a field %s, too: both versions share one stored object, so the new field needs another name", other.Name, path)
-		case schema.Default != nil:
-			return nil, fmt.Errorf("%s has a default in the schema of %s. The API server would set it in objects that have only the other version's field, and the policy could not tell it from a value that a client gave, which would be lost: remove it from the types, and give the change a default", path, owner.Name)
-		case owner.Subresources != nil && owner.Subresources.Scale != nil && owner.Subresources.Scale.SpecReplicasPath == "."+path:
-			return nil, fmt.Errorf("%s is the number that the scale subresource sets, which no policy sees: an autoscaler would be refused. Keep this field", path)
-		}
-		if err := errors.Join(bounded(path, schema), exact(path, schema)); err != nil {
-			return nil, err
-		}
-		schemas = append(schemas, schema)
+func checkField(path, want string, owner, other *apiextensionsv1.CustomResourceDefinitionVersion) error {
+	schema := field(owner.Schema.OpenAPIV3Schema, path)
+	switch {
+	case schema == nil:
+		return fmt.Errorf("%s has no field %s", owner.Name, path)
+	case field(other.Schema.OpenAPIV3Schema, path) != nil:
+		return fmt.Errorf("%s has a field %s, too: both versions share one stored object, so the new field needs another name", other.Name, path)
+	case schema.Default != nil:
+		return fmt.Errorf("%s has a default in the schema of %s. The API server would set it in objects that have only the other version's field, and the policy could not tell it from a value that a client gave, which would be lost: remove it from the types, and give the change a default", path, owner.Name)
+	case owner.Subresources != nil && owner.Subresources.Scale != nil && owner.Subresources.Scale.SpecReplicasPath == "."+path:
+		return fmt.Errorf("%s is the number that the scale subresource sets, which no policy sees: an autoscaler would be refused. Keep this field", path)
+	case want != anyType && schema.Type != want:
+		return fmt.Errorf("%s has the type %s; this form needs %s", path, schema.Type, want)
 	}
-	return schemas, nil
+	return errors.Join(bounded(path, schema), exact(path, schema))
 }
 
 // bounded returns an error if values of a field can have any size, so that the API server
@@ -129,20 +122,28 @@ func bounded(path string, schema *apiextensionsv1.JSONSchemaProps) error {
 // objects as JSON, where integers beyond 2^53 become strings.
 func exact(path string, schema *apiextensionsv1.JSONSchemaProps) error {
 	const most = 1 << 53
-	if schema.Type == "integer" && schema.Format != "int32" && (schema.Minimum == nil || *schema.Minimum < -most || schema.Maximum == nil || *schema.Maximum > most) {
-		return fmt.Errorf("%s needs the Go type int32, or a minimum and a maximum within 2^53 (+kubebuilder:validation:Minimum, Maximum): larger numbers would become strings", path)
-	}
-	errs := []error{}
-	for name, field := range schema.Properties {
-		errs = append(errs, exact(path+"."+name, &field))
+	var errs []error
+	visit(path, schema.DeepCopy(), func(path string, schema *apiextensionsv1.JSONSchemaProps) {
+		if schema.Type == "integer" && schema.Format != "int32" && (schema.Minimum == nil || *schema.Minimum < -most || schema.Maximum == nil || *schema.Maximum > most) {
+			errs = append(errs, fmt.Errorf("%s needs the Go type int32, or a minimum and a maximum within 2^53 (+kubebuilder:validation:Minimum, Maximum): larger numbers would become strings", path))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// visit calls a function, which may change them, for a schema and all schemas in it.
+func visit(path string, schema *apiextensionsv1.JSONSchemaProps, do func(string, *apiextensionsv1.JSONSchemaProps)) {
+	do(path, schema)
+	for name, child := range schema.Properties {
+		visit(path+"."+name, &child, do)
+		schema.Properties[name] = child
 	}
 	if schema.Items != nil {
-		errs = append(errs, exact(path+"[]", schema.Items.Schema))
+		visit(path+"[]", schema.Items.Schema, do)
 	}
-	if schema.AdditionalProperties != nil {
-		errs = append(errs, exact(path+"[]", schema.AdditionalProperties.Schema))
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		visit(path+"[]", schema.AdditionalProperties.Schema, do)
 	}
-	return errors.Join(errs...)
 }
 
 // checkRest returns an error if the versions differ in more than the declared fields.
@@ -161,47 +162,17 @@ func (d *Declaration) checkRest(older, newer *apiextensionsv1.CustomResourceDefi
 
 // sameFields returns an error if two schemas differ in more than descriptions.
 func sameFields(nameA, nameB string, a, b *apiextensionsv1.JSONSchemaProps) error {
-	plainA, err := plain(a)
-	if err != nil {
-		return err
+	var plain []string
+	for _, schema := range []*apiextensionsv1.JSONSchemaProps{a.DeepCopy(), b.DeepCopy()} {
+		visit("", schema, func(_ string, schema *apiextensionsv1.JSONSchemaProps) { schema.Description = "" })
+		text, err := yaml.Marshal(schema)
+		if err != nil {
+			return err
+		}
+		plain = append(plain, string(text))
 	}
-	plainB, err := plain(b)
-	if err != nil {
-		return err
-	}
-	if plainA != plainB {
-		return fmt.Errorf("%s and %s have different schemas:\n%s", nameA, nameB, udiff.Unified(nameA, nameB, plainA, plainB))
+	if plain[0] != plain[1] {
+		return fmt.Errorf("%s and %s have different schemas:\n%s", nameA, nameB, udiff.Unified(nameA, nameB, plain[0], plain[1]))
 	}
 	return nil
-}
-
-// plain returns a schema as text without descriptions.
-func plain(schema *apiextensionsv1.JSONSchemaProps) (string, error) {
-	text, err := json.Marshal(schema)
-	if err != nil {
-		return "", err
-	}
-	var content map[string]any
-	if err := json.Unmarshal(text, &content); err != nil {
-		return "", err
-	}
-	withoutDescriptions(content)
-	text, err = yaml.Marshal(content)
-	return string(text), err
-}
-
-func withoutDescriptions(schema map[string]any) {
-	delete(schema, "description")
-	if items, ok := schema["items"].(map[string]any); ok {
-		withoutDescriptions(items)
-	}
-	if values, ok := schema["additionalProperties"].(map[string]any); ok {
-		withoutDescriptions(values)
-	}
-	properties, _ := schema["properties"].(map[string]any)
-	for _, property := range properties {
-		if property, ok := property.(map[string]any); ok {
-			withoutDescriptions(property)
-		}
-	}
 }

@@ -50,16 +50,9 @@ func ParseStage(name string) (Stage, error) {
 
 // StageOf returns the stage that a CustomResourceDefinition in a cluster is in.
 func (d *Declaration) StageOf(crd *apiextensionsv1.CustomResourceDefinition) (Stage, error) {
-	var older, newer *apiextensionsv1.CustomResourceDefinitionVersion
-	for i := range crd.Spec.Versions {
-		switch version := &crd.Spec.Versions[i]; version.Name {
-		case d.Old:
-			older = version
-		case d.New:
-			newer = version
-		default:
-			return 0, fmt.Errorf("CustomResourceDefinition %s has the version %s, which is neither %s nor %s", d.Name, version.Name, d.Old, d.New)
-		}
+	older, newer, err := d.versions(crd)
+	if err != nil {
+		return 0, err
 	}
 	switch {
 	case newer == nil && older == nil:
@@ -95,7 +88,7 @@ func hasRule(version *apiextensionsv1.CustomResourceDefinitionVersion, message s
 // each version has only its own fields.
 func (d *Declaration) CRD(raw *apiextensionsv1.CustomResourceDefinition, stage Stage) (*apiextensionsv1.CustomResourceDefinition, error) {
 	crd := raw.DeepCopy()
-	older, newer, err := d.versions(crd)
+	older, newer, err := d.bothVersions(crd)
 	if err != nil {
 		return nil, err
 	}
@@ -143,21 +136,27 @@ func alignSchemas(older, newer *apiextensionsv1.CustomResourceDefinitionVersion)
 	}
 }
 
+// versions returns the versions of a CustomResourceDefinition; nil if it lacks one.
 func (d *Declaration) versions(crd *apiextensionsv1.CustomResourceDefinition) (older, newer *apiextensionsv1.CustomResourceDefinitionVersion, err error) {
 	for i := range crd.Spec.Versions {
-		switch version := &crd.Spec.Versions[i]; version.Name {
+		switch version := crd.Spec.Versions[i].DeepCopy(); version.Name {
 		case d.Old:
-			older = version.DeepCopy()
+			older = version
 		case d.New:
-			newer = version.DeepCopy()
+			newer = version
 		default:
 			return nil, nil, fmt.Errorf("%s has the version %s besides %s and %s: remove it first, two versions can be kept equal", d.Name, version.Name, d.Old, d.New)
 		}
 	}
-	if older == nil || newer == nil {
-		return nil, nil, fmt.Errorf("%s needs the versions %s and %s", d.Name, d.Old, d.New)
-	}
 	return older, newer, nil
+}
+
+func (d *Declaration) bothVersions(crd *apiextensionsv1.CustomResourceDefinition) (older, newer *apiextensionsv1.CustomResourceDefinitionVersion, err error) {
+	older, newer, err = d.versions(crd)
+	if err == nil && (older == nil || newer == nil) {
+		err = fmt.Errorf("%s needs the versions %s and %s", d.Name, d.Old, d.New)
+	}
+	return older, newer, err
 }
 
 // share makes fields of one version optional, and adds them to another.
@@ -200,15 +199,9 @@ func change(schema *apiextensionsv1.JSONSchemaProps, path []string, do func(*api
 }
 
 // field returns the schema of a field, or nil.
-func field(schema *apiextensionsv1.JSONSchemaProps, path string) *apiextensionsv1.JSONSchemaProps {
-	for name := range strings.SplitSeq(path, ".") {
-		child, ok := schema.Properties[name]
-		if !ok {
-			return nil
-		}
-		schema = &child
-	}
-	return schema
+func field(schema *apiextensionsv1.JSONSchemaProps, path string) (found *apiextensionsv1.JSONSchemaProps) {
+	change(schema, strings.Split(path, "."), func(field *apiextensionsv1.JSONSchemaProps) { found = field })
+	return found
 }
 
 // required reports whether a field and all its parents are required.

@@ -120,8 +120,8 @@ func (c *Change) check() error {
 	if !ok {
 		return fmt.Errorf("form %q is unknown: use %s; another change needs a conversion webhook", c.Form, strings.Join(sets.List(sets.KeySet(forms)), ", "))
 	}
-	if len(c.From) != f.from || len(c.To) != f.to {
-		return fmt.Errorf("%s: needs %d fields in from and %d in to", c.Form, f.from, f.to)
+	if len(c.From) != len(f.from) || len(c.To) != len(f.to) {
+		return fmt.Errorf("%s: needs %d fields in from and %d in to", c.Form, len(f.from), len(f.to))
 	}
 	for _, path := range c.fields() {
 		if parts := strings.Split(path, "."); len(parts) < 2 || parts[0] != "spec" || slices.Contains(parts, "") {
@@ -139,6 +139,9 @@ func (c *Change) check() error {
 		if missing := sets.New(c.From...).SymmetricDifference(sets.KeySet(c.Default)); len(missing) > 0 {
 			return fmt.Errorf("%s: default needs a value for each field in from, and for no other: %s", c.Form, strings.Join(sets.List(missing), ", "))
 		}
+	}
+	if f.check == nil {
+		return nil
 	}
 	return f.check(c)
 }

@@ -7,6 +7,7 @@ package shape
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,13 +19,14 @@ import (
 
 // form is a way to convert values.
 type form struct {
-	from, to int // numbers of fields
+	// from and to are the fields' types in the schema; anyType stands for each.
+	from, to []string
 	// loses says what the old version can't express, or is empty if it can express all.
 	loses string
-	// check returns an error if the change can't be inverted.
+	// check returns an error if the change can't be inverted. It may be nil.
 	check func(*Change) error
-	// schemas returns an error if fields of these schemas can't be converted so.
-	schemas func(c *Change, from, to []*apiextensionsv1.JSONSchemaProps) error
+	// schemas returns an error if fields of these schemas can't be converted so. It may be nil.
+	schemas func(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error
 	// cel returns the conversion.
 	cel func(*Change) conversion
 }
@@ -42,53 +44,38 @@ type conversion struct {
 	exact string
 	// emptyIsAbsent is set if empty lists and maps count as fields that are not given.
 	emptyIsAbsent bool
-	// types are the CEL types of the old and the new fields that the expressions need. The policy
-	// runs before the schema is checked.
-	types []string
 }
 
+const anyType = ""
+
+// celTypes are the types of the schema in CEL.
+var celTypes = map[string]string{"string": "string", "integer": "int", "array": "list", "object": "map"}
+
 var forms = map[string]form{
-	"rename": {from: 1, to: 1, check: anyChange, schemas: sameSchema, cel: func(*Change) conversion {
+	"rename": {from: []string{anyType}, to: []string{anyType}, schemas: sameSchema, cel: func(*Change) conversion {
 		return conversion{forward: []string{"$o0"}, backward: []string{"$n0"}, agree: "$o0 == $n0"}
 	}},
-	"split": {from: 1, to: 2, check: needsSeparator, schemas: stringsAndNumber, cel: splitCEL},
-	"join": {from: 2, to: 1, check: needsSeparator, schemas: func(c *Change, from, to []*apiextensionsv1.JSONSchemaProps) error {
-		return stringsAndNumber(c, to, from)
-	}, cel: func(c *Change) conversion { return splitCEL(c).inverted() }},
-	"url":      {from: 3, to: 1, loses: "a query, a fragment and a user", check: anyChange, schemas: typed("string", "string"), cel: urlCEL},
-	"enum":     {from: 1, to: 1, check: injective, schemas: coversEnum, cel: enumCEL},
-	"quantity": {from: 1, to: 1, loses: "a quantity that is not a whole number of the unit", check: knownUnit, schemas: typed("integer", "string"), cel: quantityCEL},
-	"list": {from: 1, to: 1, loses: "all items but the first", check: anyChange, schemas: typed("string", "array"), cel: func(*Change) conversion {
+	"split": {from: []string{"string"}, to: []string{"string", "integer"}, check: needsSeparator, cel: splitCEL},
+	"join":  {from: []string{"string", "integer"}, to: []string{"string"}, check: needsSeparator, cel: joinCEL},
+	"url":   {from: []string{"string", "string", "string"}, to: []string{"string"}, loses: "a query, a fragment and a user", cel: urlCEL},
+	"enum":  {from: []string{anyType}, to: []string{anyType}, check: injective, schemas: coversEnum, cel: enumCEL},
+	"quantity": {
+		from: []string{"integer"}, to: []string{"string"}, loses: "a quantity that is not a whole number of the unit",
+		check: knownUnit, cel: quantityCEL,
+	},
+	"list": {from: []string{"string"}, to: []string{"array"}, loses: "all items but the first", cel: func(*Change) conversion {
 		return conversion{
 			forward: []string{"[$o0]"}, backward: []string{"$n0[0]"}, agree: "$n0[0] == $o0", exact: "size($n0) == 1",
-			emptyIsAbsent: true, types: []string{"string", "list"},
+			emptyIsAbsent: true,
 		}
 	}},
-	"map": {from: 1, to: 1, check: func(c *Change) error {
+	"map": {from: []string{"array"}, to: []string{"object"}, check: func(c *Change) error {
 		if c.Key == "" || c.Value == "" {
 			return errors.New("map: needs key and value, the names of the fields of the old list's items")
 		}
 		return nil
 	}, schemas: uniqueKeys, cel: mapCEL},
 }
-
-func (c conversion) inverted() conversion {
-	swap := func(expression string) string {
-		return strings.NewReplacer("$o", "$n", "$n", "$o").Replace(expression)
-	}
-	inverted := conversion{validOld: swap(c.validNew), validNew: swap(c.validOld), agree: swap(c.agree), emptyIsAbsent: c.emptyIsAbsent}
-	split := len(c.types) - len(c.forward)
-	inverted.types = slices.Concat(c.types[split:], c.types[:split])
-	for _, expression := range c.backward {
-		inverted.forward = append(inverted.forward, swap(expression))
-	}
-	for _, expression := range c.forward {
-		inverted.backward = append(inverted.backward, swap(expression))
-	}
-	return inverted
-}
-
-func anyChange(*Change) error { return nil }
 
 func needsSeparator(c *Change) error {
 	if len(c.Separator) != 1 || strings.ContainsAny(c.Separator, `'\0123456789`) {
@@ -97,16 +84,23 @@ func needsSeparator(c *Change) error {
 	return nil
 }
 
-// splitCEL separates at the last separator, so that the first part may contain it, as an
+func splitCEL(c *Change) conversion { return separateCEL(c, "$o0", "$n") }
+
+func joinCEL(c *Change) conversion {
+	s := separateCEL(c, "$n0", "$o")
+	return conversion{forward: s.backward, backward: s.forward, validNew: s.validOld, agree: s.agree}
+}
+
+// separateCEL separates at the last separator, so that the first part may contain it, as an
 // IPv6 address does. The second part is a number.
-func splitCEL(c *Change) conversion {
+func separateCEL(c *Change, whole, part string) conversion {
 	s := "'" + c.Separator + "'"
-	first, second := "$o0.substring(0, $o0.lastIndexOf("+s+"))", "int($o0.substring($o0.lastIndexOf("+s+") + 1))"
+	at := whole + ".lastIndexOf(" + s + ")"
+	first, second := whole+".substring(0, "+at+")", "int("+whole+".substring("+at+" + 1))"
 	return conversion{
-		forward: []string{first, second}, backward: []string{"$n0 + " + s + " + string(dyn($n1))"},
-		types:    []string{"string", "string", "int"},
-		validOld: "$o0.matches(r'^.+" + regexp.QuoteMeta(c.Separator) + "[0-9]{1,9}$')",
-		agree:    first + " == $n0 && " + second + " == $n1",
+		forward: []string{first, second}, backward: []string{part + "0 + " + s + " + string(dyn(" + part + "1))"},
+		validOld: whole + ".matches(r'^.+" + regexp.QuoteMeta(c.Separator) + "[0-9]{1,9}$')",
+		agree:    first + " == " + part + "0 && " + second + " == " + part + "1",
 	}
 }
 
@@ -118,7 +112,7 @@ func urlCEL(*Change) conversion {
 	return conversion{
 		forward:  []string{joined},
 		backward: []string{"url($n0).getScheme()", "url($n0).getHost()", "url($n0).getEscapedPath()"},
-		validOld: says(joined), validNew: "isURL($n0)", types: []string{"string", "string", "string", "string"},
+		validOld: says(joined), validNew: "isURL($n0)",
 		agree: says("$n0"), exact: "$n0 == " + joined,
 	}
 }
@@ -178,9 +172,9 @@ func quantityCEL(c *Change) conversion {
 	same := "string(dyn($o0)) + '" + c.Unit + "'"
 	return conversion{
 		forward: []string{same}, backward: []string{units},
-		validNew: valid, types: []string{"int", "string"},
-		agree: valid + " && " + units + " == $o0",
-		exact: valid + " && quantity($n0).compareTo(quantity(" + same + ")) == 0",
+		validNew: valid,
+		agree:    valid + " && " + units + " == $o0",
+		exact:    valid + " && quantity($n0).compareTo(quantity(" + same + ")) == 0",
 	}
 }
 
@@ -189,49 +183,22 @@ func mapCEL(c *Change) conversion {
 		forward:  []string{fmt.Sprintf("$o0.transformMapEntry(i, item, {item.%s: item.%s})", c.Key, c.Value)},
 		backward: []string{fmt.Sprintf("$n0.transformList(key, value, {'%s': dyn(key), '%s': dyn(value)})", c.Key, c.Value)},
 		agree:    fmt.Sprintf("size($o0) == size($n0) && $o0.all(item, has(item.%[1]s) && item.%[1]s in $n0 && has(item.%[2]s) && $n0[item.%[1]s] == item.%[2]s)", c.Key, c.Value),
-		validOld: fmt.Sprintf("$o0.all(item, has(item.%s) && has(item.%s))", c.Key, c.Value), emptyIsAbsent: true, types: []string{"list", "map"},
+		validOld: fmt.Sprintf("$o0.all(item, has(item.%s) && has(item.%s))", c.Key, c.Value), emptyIsAbsent: true,
 	}
 }
 
-// typed returns a check that the old fields and the new ones have these types.
-func typed(from, to string) func(*Change, []*apiextensionsv1.JSONSchemaProps, []*apiextensionsv1.JSONSchemaProps) error {
-	return func(c *Change, olds, news []*apiextensionsv1.JSONSchemaProps) error {
-		return errors.Join(haveType(c.From, olds, from), haveType(c.To, news, to))
-	}
-}
-
-func haveType(paths []string, schemas []*apiextensionsv1.JSONSchemaProps, want string) error {
-	for i, schema := range schemas {
-		if schema.Type != want {
-			return fmt.Errorf("%s has the type %s; this form needs %s", paths[i], schema.Type, want)
-		}
-	}
-	return nil
-}
-
-func sameSchema(c *Change, from, to []*apiextensionsv1.JSONSchemaProps) error {
-	return sameFields(c.From[0], c.To[0], from[0], to[0])
-}
-
-// stringsAndNumber checks the fields of a split.
-func stringsAndNumber(c *Change, from, to []*apiextensionsv1.JSONSchemaProps) error {
-	if from[0].Type != "string" || to[0].Type != "string" || to[1].Type != "integer" {
-		return fmt.Errorf("%s: needs a string on one side, and a string and an integer on the other", c.Form)
-	}
-	return nil
+func sameSchema(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error {
+	return sameFields(c.From[0], c.To[0], from, to)
 }
 
 // coversEnum checks that each value of both schemas has one in the other.
-func coversEnum(c *Change, from, to []*apiextensionsv1.JSONSchemaProps) error {
-	news := sets.New[string]()
-	for _, value := range c.Values {
-		news.Insert(value)
-	}
-	olds, err := allowed(c.From[0], from[0])
+func coversEnum(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error {
+	news := sets.New(slices.Collect(maps.Values(c.Values))...)
+	olds, err := allowed(c.From[0], from)
 	if err != nil {
 		return err
 	}
-	added, err := allowed(c.To[0], to[0])
+	added, err := allowed(c.To[0], to)
 	if err != nil {
 		return err
 	}
@@ -259,9 +226,8 @@ func allowed(path string, schema *apiextensionsv1.JSONSchemaProps) (sets.Set[str
 }
 
 // uniqueKeys checks that the list has each key once, so that a map of it loses no item.
-func uniqueKeys(c *Change, from, to []*apiextensionsv1.JSONSchemaProps) error {
-	list, table := from[0], to[0]
-	if list.Type != "array" || table.Type != "object" || table.AdditionalProperties == nil {
+func uniqueKeys(c *Change, list, table *apiextensionsv1.JSONSchemaProps) error {
+	if table.AdditionalProperties == nil {
 		return errors.New("map: needs a list in the old version and a map (additionalProperties) in the new one")
 	}
 	if list.XListType == nil || *list.XListType != "map" || !slices.Equal(list.XListMapKeys, []string{c.Key}) {

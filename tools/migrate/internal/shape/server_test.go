@@ -6,11 +6,11 @@
 package shape
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -27,16 +27,27 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/tools/migrate/internal/shape/shapetest"
 )
 
-// load returns the kind and the declaration of the tests.
-func load(t testing.TB) (*Declaration, *apiextensionsv1.CustomResourceDefinition) {
+// load returns the declaration and the kind of the tests, in which one text is replaced by
+// another, or an error if the declaration is wrong.
+func load(t testing.TB, text, by string) (*Declaration, *apiextensionsv1.CustomResourceDefinition, error) {
 	t.Helper()
-	declarations, err := Parse(shapetest.Declaration(t))
-	must(t, err)
-	return declarations[0], shapetest.Raw(t)
+	kind := bytes.ReplaceAll(shapetest.CRD, []byte(text), []byte(by))
+	declaration := bytes.ReplaceAll(shapetest.Declaration, []byte(text), []byte(by))
+	if text != "" && bytes.Equal(kind, shapetest.CRD) && bytes.Equal(declaration, shapetest.Declaration) {
+		t.Fatalf("%q is nowhere", text)
+	}
+	raw := &apiextensionsv1.CustomResourceDefinition{}
+	must(t, yaml.UnmarshalStrict(kind, raw))
+	all, err := Parse(declaration)
+	if err != nil {
+		return nil, nil, err
+	}
+	return all[0], raw, all[0].Check(raw)
 }
 
 // server is an API server for one kind.
@@ -52,9 +63,14 @@ type version struct {
 	rules      *cel.Validator
 }
 
-// newServer returns a server with a CustomResourceDefinition and a policy, which may be nil.
-func newServer(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, policy *admissionregistrationv1.MutatingAdmissionPolicy) *server {
+// newServer returns a server with the kind of the tests in a stage, and with the policy. One text
+// of the declaration is replaced by another.
+func newServer(t testing.TB, stage Stage, text, by string) *server {
 	t.Helper()
+	d, raw, err := load(t, text, by)
+	must(t, err)
+	crd, err := d.CRD(raw, stage)
+	must(t, err)
 	s := &server{versions: map[string]*version{}}
 	for i := range crd.Spec.Versions {
 		var internal apiextensions.JSONSchemaProps
@@ -65,20 +81,17 @@ func newServer(t testing.TB, crd *apiextensionsv1.CustomResourceDefinition, poli
 		must(t, err)
 		s.versions[crd.Spec.Versions[i].Name] = &version{structural, validator, cel.NewValidator(structural, true, celconfig.PerCallLimit)}
 	}
-	if policy == nil {
-		return s
-	}
 	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	must(t, err)
 	s.compiler = compiler
 	options := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
 	var variables []plugincel.NamedExpressionAccessor
-	for _, v := range policy.Spec.Variables {
+	for _, v := range d.SyncPolicy().Spec.Variables {
 		variables = append(variables, &validating.Variable{Name: v.Name, Expression: v.Expression})
 	}
 	compiler.CompileAndStoreVariables(variables, options, environment.StoredExpressions)
 	options.HasPatchTypes = true
-	for _, m := range policy.Spec.Mutations {
+	for _, m := range d.SyncPolicy().Spec.Mutations {
 		evaluator := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, options, environment.StoredExpressions)
 		must(t, errors.Join(evaluator.CompilationErrors()...))
 		s.patchers = append(s.patchers, patch.NewJSONPatcher(evaluator))

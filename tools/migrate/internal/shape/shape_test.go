@@ -3,12 +3,10 @@
 package shape
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/tools/migrate/internal/shape/shapetest"
@@ -16,12 +14,9 @@ import (
 
 // TestWrites makes the writes in process, by the API server's own code.
 func TestWrites(t *testing.T) {
-	d, raw := load(t)
+	s := newServer(t, Expanded, "", "")
 	for name, writes := range shapetest.Histories {
 		t.Run(name, func(t *testing.T) {
-			crd, err := d.CRD(raw, Expanded)
-			must(t, err)
-			s := newServer(t, crd, d.SyncPolicy())
 			var stored map[string]any
 			shapetest.Play(t, writes, func(version string, sent map[string]any) (map[string]any, error) {
 				got, err := s.write(t, version, sent, stored)
@@ -34,26 +29,12 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-func TestRandomWrites(t *testing.T) {
-	d, raw := load(t)
-	must(t, d.Check(raw))
-	crd, err := d.CRD(raw, Expanded)
-	must(t, err)
-	s := newServer(t, crd, d.SyncPolicy())
-	shapetest.PlayPairs(t, func(version string, sent, before map[string]any) (map[string]any, error) {
-		return s.write(t, version, sent, before)
-	})
-}
-
 // TestAValueThatCantBeConverted stays writable where it was stored before.
 func TestAValueThatCantBeConverted(t *testing.T) {
-	d, raw := load(t)
-	crd, err := d.CRD(raw, Expanded)
-	must(t, err)
-	s := newServer(t, crd, d.SyncPolicy())
+	s := newServer(t, Expanded, "", "")
 	stored := shapetest.Thing(t, "{name: a, address: noport}")
 	got, err := s.write(t, "v1alpha1", shapetest.Thing(t, "{name: a, address: noport, replicas: 2}"), stored)
-	if spec, _ := got["spec"].(map[string]any); err != nil || spec["title"] != "a" || spec["host"] != nil || d.IsComplete(got) {
+	if spec, _ := got["spec"].(map[string]any); err != nil || spec["title"] != "a" || spec["host"] != nil {
 		t.Errorf("got %v and the error %v", got, err)
 	}
 	if _, err := s.write(t, "v1alpha1", shapetest.Thing(t, "{name: a, address: another}"), stored); err == nil {
@@ -63,12 +44,7 @@ func TestAValueThatCantBeConverted(t *testing.T) {
 
 func TestSeparators(t *testing.T) {
 	for _, separator := range []string{"^", "-", "]", ".", "#"} {
-		d, raw := load(t)
-		d.Changes[1].Separator = separator
-		must(t, errors.Join(d.check(), d.Check(raw)))
-		crd, err := d.CRD(raw, Strict)
-		must(t, err)
-		s := newServer(t, crd, d.SyncPolicy())
+		s := newServer(t, Strict, `separator: ":"`, `separator: "`+separator+`"`)
 		got, err := s.write(t, "v1alpha1", shapetest.Thing(t, "{name: a, address: 'h"+separator+"80'}"), nil)
 		if spec, _ := got["spec"].(map[string]any); err != nil || spec["host"] != "h" || spec["port"] != int64(80) {
 			t.Errorf("%s: got %v and the error %v", separator, got, err)
@@ -77,7 +53,8 @@ func TestSeparators(t *testing.T) {
 }
 
 func TestManagedFieldsMove(t *testing.T) {
-	d, _ := load(t)
+	d, _, err := load(t, "", "")
+	must(t, err)
 	entry := func(manager, version, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "example.org/" + version, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	}
@@ -109,16 +86,7 @@ func TestManagedFieldsMove(t *testing.T) {
 }
 
 func TestLossyValuesCanBeRefused(t *testing.T) {
-	d, raw := load(t)
-	for i := range d.Changes {
-		if forms[d.Changes[i].Form].loses != "" {
-			d.Changes[i].Lossy = Refuse
-		}
-	}
-	must(t, d.Check(raw))
-	crd, err := d.CRD(raw, Strict)
-	must(t, err)
-	s := newServer(t, crd, d.SyncPolicy())
+	s := newServer(t, Strict, "lossy: keep", "lossy: refuse")
 	for spec, message := range map[string]string{
 		"{title: a, size: 2Gi, ips: ['1'], url: 'http://b/'}": "",
 		"{title: a, size: 512Mi}":                             "spec.sizeGB can't express this value of spec.size yet",
@@ -132,75 +100,37 @@ func TestLossyValuesCanBeRefused(t *testing.T) {
 	}
 }
 
-// TestRefusals makes mistakes in a declaration, or in the types.
+// TestRefusals makes mistakes in the declaration, or in the types.
 func TestRefusals(t *testing.T) {
-	spec := func(crd *apiextensionsv1.CustomResourceDefinition, version int) *apiextensionsv1.JSONSchemaProps {
-		spec := crd.Spec.Versions[version].Schema.OpenAPIV3Schema.Properties["spec"]
-		return &spec // whose maps are shared
-	}
-	set := func(crd *apiextensionsv1.CustomResourceDefinition, version int, name string, do func(*apiextensionsv1.JSONSchemaProps)) {
-		field := spec(crd, version).Properties[name]
-		do(&field)
-		spec(crd, version).Properties[name] = field
-	}
-	for message, change := range map[string]func(*Declaration, *apiextensionsv1.CustomResourceDefinition){
-		"needs a conversion webhook": func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[0].Form = "lookup" },
-		"can't have two meanings":    func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[0].To = d.Changes[0].From },
-		"loses something in":         func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[3].Lossy = "" },
-		"loses nothing":              func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[0].Lossy = Keep },
-		"could not be found again":   func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[2].Values["2"] = "Small" },
-		"is not a field of the spec": func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) {
-			d.Changes[0].From = []string{"status.phase"}
-		},
-		"and no digit":      func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[1].Separator = "7" },
-		"needs a separator": func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[1].Separator = "" },
-		"unit":              func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes[3].Unit = "GB" },
-		"needs a value for each": func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) {
-			delete(d.Changes[7].Default, "spec.user")
-		},
-		"have different schemas": func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) { d.Changes = d.Changes[1:] },
-		"has no field spec.elsewhere": func(d *Declaration, _ *apiextensionsv1.CustomResourceDefinition) {
-			d.Changes[0].To = []string{"spec.elsewhere"}
-		},
-		"is the number that the scale subresource sets": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			crd.Spec.Versions[0].Subresources.Scale.SpecReplicasPath = ".spec.name"
-		},
-		"has a default in the schema": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			set(crd, 1, "title", func(f *apiextensionsv1.JSONSchemaProps) { f.Default = &apiextensionsv1.JSON{Raw: []byte(`"x"`)} })
-		},
-		"needs a maximum length": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			set(crd, 1, "title", func(f *apiextensionsv1.JSONSchemaProps) { f.MaxLength = nil })
-		},
-		"would become strings": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			set(crd, 0, "ports", func(f *apiextensionsv1.JSONSchemaProps) {
-				port := f.Items.Schema.Properties["port"]
-				port.Format = ""
-				f.Items.Schema.Properties["port"] = port
-			})
-		},
-		"needs a maximum of items": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			set(crd, 1, "ips", func(f *apiextensionsv1.JSONSchemaProps) { f.MaxItems = nil })
-		},
-		"the map would lose one": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			set(crd, 0, "ports", func(f *apiextensionsv1.JSONSchemaProps) { f.XListType = nil })
-		},
-		"are not those declared: 4": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			set(crd, 0, "level", func(f *apiextensionsv1.JSONSchemaProps) { f.Maximum = new(4.0) })
-		},
-		"must be both required or both optional": func(_ *Declaration, crd *apiextensionsv1.CustomResourceDefinition) {
-			schema := crd.Spec.Versions[1].Schema.OpenAPIV3Schema
-			change := *spec(crd, 1)
-			change.Required = nil
-			schema.Properties["spec"] = change
-		},
+	for message, edit := range map[string]struct{ text, by string }{
+		"needs a conversion webhook":      {"form: enum", "form: lookup"},
+		"needs 1 fields in from":          {"[spec.name]", "[spec.name, spec.ip]"},
+		"can't have two meanings":         {"[spec.title]", "[spec.name]"},
+		"loses something in":              {"unit: Gi\n  lossy: keep", "unit: Gi"},
+		"loses nothing":                   {"[spec.title]", "[spec.title]\n  lossy: keep"},
+		"could not be found again":        {`"2": Medium`, `"2": Small`},
+		"is not a field of the spec":      {"[spec.name]", "[status.phase]"},
+		"and no digit":                    {`separator: ":"`, `separator: "7"`},
+		"needs a separator":               {`separator: ":"`, ""},
+		"unit":                            {"unit: Gi", "unit: GB"},
+		"needs a value for each":          {"spec.user: guest, ", ""},
+		"have different schemas":          {"- form: rename\n  from: [spec.name]\n  to: [spec.title]\n", ""},
+		"has no field spec.elsewhere":     {"[spec.title]", "[spec.elsewhere]"},
+		"has a field spec.title, too":     {"address:\n", "title:\n"},
+		"has the version v1beta2":         {"- name: v1beta1", "- name: v1beta2"},
+		"that the scale subresource set":  {"specReplicasPath: .spec.replicas", "specReplicasPath: .spec.name"},
+		"has a default in the schema":     {"maxLength: 500", "default: x"},
+		"needs a maximum length":          {"maxLength: 500", ""},
+		"needs a maximum of items":        {"maxItems: 8", ""},
+		"needs a maximum of properties":   {"maxProperties: 16", ""},
+		"[].port needs the Go type int3":  {"format: int32\n                x-", "\n                x-"},
+		"portsByName[] needs the Go type": {"additionalProperties:\n                  type: integer\n                  format: int32", "additionalProperties: {type: integer}"},
+		"the map would lose one":          {"x-kubernetes-list-type: map", "x-kubernetes-list-type: atomic"},
+		"are not those declared: 4":       {"maximum: 3\n", "maximum: 4\n"},
+		"spec.host has the type object":   {"host:\n                type: string", "host:\n                type: object"},
+		"must be both required or both":   {"- title", "- host"},
 	} {
-		d, raw := load(t)
-		change(d, raw)
-		err := d.check()
-		if err == nil {
-			err = d.Check(raw)
-		}
-		if err == nil || !strings.Contains(err.Error(), message) {
+		if _, _, err := load(t, edit.text, edit.by); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("got the error %v, want %q", err, message)
 		}
 	}

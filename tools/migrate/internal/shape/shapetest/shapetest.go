@@ -5,36 +5,24 @@
 package shapetest
 
 import (
-	"embed"
+	_ "embed"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed testdata
-var testdata embed.FS
-
 // Declaration is the text of the declaration.
-func Declaration(t testing.TB) []byte { return read(t, "versions.yaml") }
+//
+//go:embed testdata/versions.yaml
+var Declaration []byte
 
-// Raw returns the CustomResourceDefinition as a generator makes it.
-func Raw(t testing.TB) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	var crd apiextensionsv1.CustomResourceDefinition
-	must(t, yaml.UnmarshalStrict(read(t, "things.yaml"), &crd))
-	return &crd
-}
-
-func read(t testing.TB, name string) []byte {
-	t.Helper()
-	text, err := testdata.ReadFile("testdata/" + name)
-	must(t, err)
-	return text
-}
+// CRD is the text of the CustomResourceDefinition as a generator makes it.
+//
+//go:embed testdata/things.yaml
+var CRD []byte
 
 func must(t testing.TB, err error) {
 	t.Helper()
@@ -119,6 +107,7 @@ var Histories = map[string][]Write{
 		{"v1alpha1", "{name: a, user: u, realm: 2}", "{name: a, title: a, user: u, realm: 2, login: 'u@2'}"},
 		{"v1beta1", "{title: a, login: 'v@3'}", "{name: a, title: a, user: v, realm: 3, login: 'v@3'}"},
 		{"v1beta1", "{title: a}", "{name: a, title: a}"},
+		{"v1beta1", "{title: a, login: nobody}", "!spec.login can't be converted to spec.user, spec.realm"},
 	},
 	"a list that becomes a map": {
 		{"v1alpha1", "{name: a, ports: [{name: z, port: 1}, {name: b, port: 2}]}", "{name: a, title: a, ports: [{name: z, port: 1}, {name: b, port: 2}], portsByName: {z: 1, b: 2}}"},
@@ -154,22 +143,18 @@ func Play(t *testing.T, writes []Write, send func(version string, sent map[strin
 			continue
 		}
 		must(t, err)
-		if diff := cmp.Diff(withDefaults(t, w.want), got["spec"]); diff != "" {
+		if diff := cmp.Diff(WithDefaults(Thing(t, w.want)["spec"].(map[string]any)), got["spec"]); diff != "" {
 			t.Errorf("%s %s: (-want +got)\n%s", w.version, w.spec, diff)
 		}
 	}
 }
 
-func withDefaults(t testing.TB, spec string) any {
-	t.Helper()
-	return withDefaultsIn(Thing(t, spec)["spec"].(map[string]any))
-}
-
-func withDefaultsIn(want map[string]any) map[string]any {
+// WithDefaults adds the defaults of the declaration to a spec.
+func WithDefaults(spec map[string]any) map[string]any {
 	for key, value := range map[string]any{"user": "guest", "realm": int64(1), "login": "guest@1"} {
-		if _, ok := want[key]; !ok {
-			want[key] = value
+		if _, ok := spec[key]; !ok {
+			spec[key] = value
 		}
 	}
-	return want
+	return spec
 }

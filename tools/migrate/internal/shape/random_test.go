@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shapetest
+package shape
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"example.com/sample-controller/tools/migrate/internal/shape/shapetest"
 )
 
 // pair is a spec as clients of both versions write it, by no code of the policies.
@@ -59,26 +61,23 @@ func newPair(r *rand.Rand) (p pair, expressible bool) {
 	return p, expressible
 }
 
-// PlayPairs writes random objects through each version that can express them, and compares
+// TestRandomWrites writes random objects through each version that can express them, and compares
 // what is stored. Then a client of the old version writes it back with another field changed.
-// send creates an object, or updates it if before is not nil.
-func PlayPairs(t *testing.T, send func(version string, sent, before map[string]any) (map[string]any, error)) {
-	t.Helper()
+func TestRandomWrites(t *testing.T) {
+	s := newServer(t, Expanded, "", "")
 	anyOrder := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
 	for seed := range uint64(100) {
 		p, expressible := newPair(rand.New(rand.NewPCG(seed, 0)))
-		want := withDefaultsIn(maps.Clone(p.older))
-		maps.Copy(want, withDefaultsIn(maps.Clone(p.newer)))
+		want := shapetest.WithDefaults(maps.Clone(p.older))
+		maps.Copy(want, shapetest.WithDefaults(maps.Clone(p.newer)))
 		if p.older["user"] != nil {
 			maps.Copy(want, map[string]any{"user": p.older["user"], "realm": p.older["realm"], "login": p.newer["login"]})
 		}
 		write := func(version string, spec, before map[string]any) map[string]any {
-			got, err := send(version, map[string]any{"spec": spec}, before)
-			if err != nil {
-				t.Fatalf("seed %d, %s %v: %v", seed, version, spec, err)
-			}
+			got, err := s.write(t, version, map[string]any{"spec": spec}, before)
+			must(t, err)
 			if diff := cmp.Diff(want, got["spec"], anyOrder); diff != "" {
-				t.Fatalf("seed %d, %s: (-want +got)\n%s", seed, version, diff)
+				t.Fatalf("seed %d, %s %v: (-want +got)\n%s", seed, version, spec, diff)
 			}
 			return got
 		}
