@@ -113,8 +113,9 @@ func readTree(ctx context.Context, root string) (files []treeFile, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is neither a file nor a directory: newproject can't copy it", name)
+		if !info.Mode().IsRegular() { // a symbolic link
+			files = append(files, treeFile{name, nil, info.Mode()})
+			continue
 		}
 		data, err := os.ReadFile(full)
 		if err != nil {
@@ -149,7 +150,11 @@ func newBlueprint(tree []treeFile, lean bool) (*blueprint, error) {
 	b := &blueprint{idents: map[string]bool{}}
 	kept := []treeFile{{"README.md", []byte(readme.String()), 0o644}}
 	for _, file := range tree {
-		if !gone.has(file) && !matches(file.path, made) && file.path != "README.md" {
+		switch {
+		case gone.has(file) || matches(file.path, made) || file.path == "README.md":
+		case !file.mode.IsRegular():
+			return nil, fmt.Errorf("%s is neither a file nor a directory: newproject can't copy it", file.path)
+		default:
 			kept = append(kept, file)
 		}
 	}

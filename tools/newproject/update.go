@@ -91,20 +91,16 @@ func update(ctx context.Context, root, dir string, kind *addedKind, out io.Write
 
 // check reads the project's state, and returns an error if the project can't be updated.
 func (u *updater) check(ctx context.Context) error {
-	top, err := git(ctx, u.dir, "rev-parse", "--show-toplevel")
-	if err != nil {
-		return fmt.Errorf("-dir=%s: must be the work tree of a git repository: %w", u.dir, err)
+	var err error
+	if u.dir, err = cleanWorkTree(ctx, "-dir", u.dir); err != nil {
+		return err
 	}
-	u.dir = top
 	text, err := git(ctx, u.dir, "show", "HEAD:"+stateFile)
 	if err != nil {
 		return fmt.Errorf("-dir=%s: has no %s, the record of how newproject generated it: only projects that newproject generated can be updated: %w", u.dir, stateFile, err)
 	}
 	if err := json.Unmarshal([]byte(text), &u.from); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(u.dir, stateFile), err)
-	}
-	if changes, err := git(ctx, u.dir, "status", "--porcelain", "--untracked-files=no"); err != nil || changes != "" {
-		return errors.Join(err, fmt.Errorf("-dir=%s: has uncommitted changes: commit or stash them first:\n%s", u.dir, changes))
 	}
 	if !knownToGit(ctx, u.dir) {
 		return errors.New("git does not know your name, which the merge needs: set user.name and user.email")
@@ -113,6 +109,19 @@ func (u *updater) check(ctx context.Context) error {
 		return fmt.Errorf("-dir=%s: its branch %s is checked out, which is only for generated states: check out the branch to update", u.dir, stateBranch)
 	}
 	return errors.Join(checkNames(u.from.request), u.checkSource(ctx), u.findStates(ctx))
+}
+
+// cleanWorkTree returns the top of the work tree with a directory, which a flag gives. Changes
+// must have been committed.
+func cleanWorkTree(ctx context.Context, flag, dir string) (string, error) {
+	top, err := git(ctx, dir, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return "", fmt.Errorf("%s=%s: must be the work tree of a git repository: %w", flag, dir, err)
+	}
+	if changes, err := git(ctx, top, "status", "--porcelain", "--untracked-files=no"); err != nil || changes != "" {
+		return "", errors.Join(err, fmt.Errorf("%s=%s: has uncommitted changes: commit or stash them first:\n%s", flag, top, changes))
+	}
+	return top, nil
 }
 
 // checkSource returns an error unless this clone contains the commit that the project was
@@ -249,14 +258,7 @@ func commitOf(ctx context.Context, root string) string {
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
 		return ""
 	}
-	commit, err := git(ctx, root, "rev-parse", "HEAD")
-	if err != nil {
-		return ""
-	}
-	changes, err := git(ctx, root, "status", "--porcelain", "--untracked-files=no")
-	if changes != "" || err != nil {
-		commit += dirty
-	}
+	commit, _ := git(ctx, root, "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty="+dirty)
 	return commit
 }
 

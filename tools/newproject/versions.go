@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -59,14 +60,9 @@ func addVersion(ctx context.Context, dir, to string, out io.Writer) error {
 }
 
 // check finds out the names of the project, and whether newproject made it.
-func (a *versionAdder) check(ctx context.Context) error {
-	top, err := git(ctx, a.dir, "rev-parse", "--show-toplevel")
-	if err != nil {
-		return fmt.Errorf("-into=%s: must be the work tree of a git repository: %w", a.dir, err)
-	}
-	a.dir = top
-	if changes, err := git(ctx, a.dir, "status", "--porcelain", "--untracked-files=no"); err != nil || changes != "" {
-		return errors.Join(err, fmt.Errorf("-into=%s: has uncommitted changes: commit or stash them first:\n%s", a.dir, changes))
+func (a *versionAdder) check(ctx context.Context) (err error) {
+	if a.dir, err = cleanWorkTree(ctx, "-into", a.dir); err != nil {
+		return err
 	}
 	if text, err := git(ctx, a.dir, "show", "HEAD:"+stateFile); err == nil {
 		if err := json.Unmarshal([]byte(text), &a.made); err != nil {
@@ -89,14 +85,11 @@ func (a *versionAdder) check(ctx context.Context) error {
 // replacements returns what makes the code go over to the new version. After a slash, a
 // version may be another group's.
 func (a *versionAdder) replacements() []replacement {
-	from, to, quote := regexp.QuoteMeta(a.Version), a.to, regexp.QuoteMeta
+	group, pack := regexp.QuoteMeta(a.Group), regexp.QuoteMeta(a.Package)
+	before := fmt.Sprintf(`(^|[^/\w]|%s/|\b%s[/.]|\b(?:sample|apply|%[2]s(?:api)?))`, group, pack)
 	return []replacement{
-		{regexp.MustCompile(quote(a.Group) + "/" + from + `\b`), a.Group + "/" + to},
-		{regexp.MustCompile(`\b` + quote(a.Package) + `([/.])` + from + `\b`), a.Package + "${1}" + to},
-		{regexp.MustCompile(quote(a.GoGroup) + `((?:\(\)\.)?)` + capitalized(from) + `\b`), a.GoGroup + "${1}" + capitalized(to)},
-		{regexp.MustCompile(quote(a.GoGroup) + `((?:\(\)\.)?)` + capitalized(from) + `([A-Z])`), a.GoGroup + "${1}" + capitalized(to) + "${2}"},
-		{regexp.MustCompile(`\b(sample|apply|` + quote(a.Package) + `(?:api)?)` + from + `\b`), "${1}" + to},
-		{regexp.MustCompile(`(^|[^/\w])` + from + `\b`), "${1}" + to},
+		{regexp.MustCompile(before + a.Version + `\b`), "${1}" + a.to},
+		{regexp.MustCompile(`(` + a.GoGroup + `(?:\(\)\.)?)` + capitalized(a.Version) + `(\b|[A-Z])`), "${1}" + capitalized(a.to) + "${2}"},
 	}
 }
 
@@ -109,62 +102,49 @@ func (a *versionAdder) rewrite(ctx context.Context) error {
 	if _, err := git(ctx, a.dir, "mv", filepath.Join(api, a.Version), filepath.Join(api, a.to)); err != nil {
 		return err
 	}
-	files, err := git(ctx, a.dir, "ls-files", "-z")
+	files, err := readTree(ctx, a.dir)
 	if err != nil {
 		return err
 	}
 	all := a.replacements()
-	for name := range strings.SplitSeq(strings.TrimSuffix(files, "\x00"), "\x00") {
-		path := filepath.Join(a.dir, name)
-		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() || filepath.Base(name) == "go.sum" || matches(name, otherVersions) {
+	for _, file := range files {
+		if !file.mode.IsRegular() || !file.isText() || path.Base(file.path) == "go.sum" || matches(file.path, otherVersions) {
 			continue
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		file := treeFile{name, text, info.Mode()}
-		if !file.isText() {
-			continue
-		}
-		renamed := replaceAll(string(text), all)
-		if strings.HasPrefix(name, "artifacts/deploy/permissions/") { // the programs of both releases may be running
+		renamed := replaceAll(string(file.data), all)
+		if strings.HasPrefix(file.path, "artifacts/deploy/permissions/") { // the programs of both releases may be running
 			both := fmt.Sprintf("['%s/%s', '%[1]s/%s']", a.Group, a.to, a.Version)
 			renamed = strings.ReplaceAll(renamed, fmt.Sprintf("['%s/%s']", a.Group, a.to), both)
 		}
-		if renamed != string(text) {
-			if err := os.WriteFile(path, []byte(renamed), info.Mode()); err != nil {
-				return err
-			}
+		if renamed == string(file.data) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(a.dir, file.path), []byte(renamed), file.mode); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// keepOld writes the types of the old version as they were, without the methods for the
+// keepOld gets back the types of the old version as they were, without the methods for the
 // sync loop, and declares that both versions have the same shape.
 func (a *versionAdder) keepOld(ctx context.Context) error {
-	directory := filepath.Join("pkg/apis", a.Package, a.Version)
-	files, err := git(ctx, a.dir, "ls-tree", "-r", "--name-only", "HEAD", directory+"/")
+	directory := path.Join("pkg/apis", a.Package, a.Version)
+	if _, err := git(ctx, a.dir, "checkout", "HEAD", "--", directory, ":!*/zz_generated.*", ":!*_test.go", ":!*owner.go"); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(a.dir, directory, "*.go"))
 	if err != nil {
 		return err
 	}
-	for name := range strings.Lines(files) {
-		name = strings.TrimSpace(name)
-		if strings.HasPrefix(filepath.Base(name), "zz_generated.") || strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, "owner.go") {
-			continue
-		}
-		text, err := git(ctx, a.dir, "show", "HEAD:"+name)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		text = strings.ReplaceAll(text, "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n"+
+		kept := strings.ReplaceAll(string(text), "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n"+
 			`// +kubebuilder:deprecatedversion:warning="`+a.Group+"/"+a.Version+" is deprecated; use "+a.Group+"/"+a.to+"\"\n")
-		if err := os.MkdirAll(filepath.Join(a.dir, directory), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(kept), 0o644); err != nil {
 			return err
 		}
 	}
