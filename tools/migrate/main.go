@@ -132,6 +132,9 @@ func read(root, name string) (*shape.Declaration, *apiextensionsv1.CustomResourc
 		names = append(names, d.Name)
 		if d.Name == name || name == "" && len(all) == 1 {
 			raw, err := readCRD(filepath.Join(root, rawFile(d)))
+			if err == nil {
+				err = d.Check(raw)
+			}
 			return d, raw, err
 		}
 	}

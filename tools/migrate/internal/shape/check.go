@@ -14,19 +14,35 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
 // Check returns an error unless the versions differ exactly as declared, in a way that
 // loses nothing. raw is as the generator makes it.
 func (d *Declaration) Check(raw *apiextensionsv1.CustomResourceDefinition) error {
+	if d.Group() == "" || d.Old == "" || d.New == "" || d.Old == d.New {
+		return errors.New("crd, old and new are required: the name of the CustomResourceDefinition and two versions")
+	}
 	older, newer, err := d.bothVersions(raw)
 	if err != nil {
 		return err
 	}
 	var errs []error
+	used := sets.New[string]()
 	for i := range d.Changes {
-		if err := d.Changes[i].checkFields(older, newer); err != nil {
+		c := &d.Changes[i]
+		err := c.check()
+		if err == nil {
+			err = c.checkFields(older, newer)
+		}
+		for _, path := range c.fields() {
+			if used.Has(path) {
+				err = errors.Join(err, fmt.Errorf("%s occurs twice: both versions share one stored object, so a field can't have two meanings; give the new field another name", path))
+			}
+			used.Insert(path)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("changes[%d]: %w", i, err))
 		}
 	}
@@ -81,10 +97,10 @@ func (c *Change) checkFields(older, newer *apiextensionsv1.CustomResourceDefinit
 			return fmt.Errorf("%s and %s must be both required or both optional: an object without it is valid in one version only", c.From[0], path)
 		}
 	}
-	if f.schemas == nil {
+	if f.check == nil {
 		return nil
 	}
-	return f.schemas(c, field(older.Schema.OpenAPIV3Schema, c.From[0]), field(newer.Schema.OpenAPIV3Schema, c.To[0]))
+	return f.check(c, field(older.Schema.OpenAPIV3Schema, c.From[0]), field(newer.Schema.OpenAPIV3Schema, c.To[0]))
 }
 
 func checkField(path, want string, owner, other *apiextensionsv1.CustomResourceDefinitionVersion) error {

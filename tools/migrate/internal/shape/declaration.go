@@ -7,7 +7,6 @@ package shape
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,14 +62,12 @@ const (
 	Refuse = "refuse"
 )
 
-// Parse returns the declarations in a text, one for each kind, separated as YAML documents.
+// Parse returns the declarations in a text, one for each kind, separated as YAML documents. They
+// are not checked.
 func Parse(text []byte) (all []*Declaration, err error) {
 	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		d := &Declaration{}
 		if err := yaml.UnmarshalStrict(document, d); err != nil {
-			return nil, err
-		}
-		if err := d.check(); err != nil {
 			return nil, err
 		}
 		all = append(all, d)
@@ -90,31 +87,10 @@ func (d *Declaration) Resource() string {
 	return plural
 }
 
-// check returns an error for what is wrong whatever the schemas are.
-func (d *Declaration) check() error {
-	var errs []error
-	if d.Group() == "" || d.Old == "" || d.New == "" || d.Old == d.New {
-		errs = append(errs, errors.New("crd, old and new are required: the name of the CustomResourceDefinition and two versions"))
-	}
-	used := sets.New[string]()
-	for i := range d.Changes {
-		c := &d.Changes[i]
-		if err := c.check(); err != nil {
-			errs = append(errs, fmt.Errorf("changes[%d]: %w", i, err))
-		}
-		for _, path := range c.fields() {
-			if used.Has(path) {
-				errs = append(errs, fmt.Errorf("changes[%d]: %s occurs twice: both versions share one stored object, so a field can't have two meanings; give the new field another name", i, path))
-			}
-			used.Insert(path)
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // fields returns the paths of a change, the old ones first.
 func (c *Change) fields() []string { return slices.Concat(c.From, c.To) }
 
+// check returns an error for what is wrong whatever the schemas are.
 func (c *Change) check() error {
 	f, ok := forms[c.Form]
 	if !ok {
@@ -140,10 +116,7 @@ func (c *Change) check() error {
 			return fmt.Errorf("%s: default needs a value for each field in from, and for no other: %s", c.Form, strings.Join(sets.List(missing), ", "))
 		}
 	}
-	if f.check == nil {
-		return nil
-	}
-	return f.check(c)
+	return nil
 }
 
 // IsComplete reports whether an object has both sides of each change, or neither if there

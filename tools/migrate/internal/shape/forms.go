@@ -7,7 +7,6 @@ package shape
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,10 +22,9 @@ type form struct {
 	from, to []string
 	// loses says what the old version can't express, or is empty if it can express all.
 	loses string
-	// check returns an error if the change can't be inverted. It may be nil.
-	check func(*Change) error
-	// schemas returns an error if fields of these schemas can't be converted so. It may be nil.
-	schemas func(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error
+	// check returns an error if the change can't be inverted, or if its first fields, of these schemas,
+	// can't be converted so. It may be nil.
+	check func(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error
 	// cel returns the conversion.
 	cel func(*Change) conversion
 }
@@ -52,13 +50,13 @@ const anyType = ""
 var celTypes = map[string]string{"string": "string", "integer": "int", "array": "list", "object": "map"}
 
 var forms = map[string]form{
-	"rename": {from: []string{anyType}, to: []string{anyType}, schemas: sameSchema, cel: func(*Change) conversion {
+	"rename": {from: []string{anyType}, to: []string{anyType}, check: sameSchema, cel: func(*Change) conversion {
 		return conversion{forward: []string{"$o0"}, backward: []string{"$n0"}, agree: "$o0 == $n0"}
 	}},
 	"split": {from: []string{"string"}, to: []string{"string", "integer"}, check: needsSeparator, cel: splitCEL},
 	"join":  {from: []string{"string", "integer"}, to: []string{"string"}, check: needsSeparator, cel: joinCEL},
 	"url":   {from: []string{"string", "string", "string"}, to: []string{"string"}, loses: "a query, a fragment and a user", cel: urlCEL},
-	"enum":  {from: []string{anyType}, to: []string{anyType}, check: injective, schemas: coversEnum, cel: enumCEL},
+	"enum":  {from: []string{anyType}, to: []string{anyType}, check: isBijection, cel: enumCEL},
 	"quantity": {
 		from: []string{"integer"}, to: []string{"string"}, loses: "a quantity that is not a whole number of the unit",
 		check: knownUnit, cel: quantityCEL,
@@ -69,15 +67,10 @@ var forms = map[string]form{
 			emptyIsAbsent: true,
 		}
 	}},
-	"map": {from: []string{"array"}, to: []string{"object"}, check: func(c *Change) error {
-		if c.Key == "" || c.Value == "" {
-			return errors.New("map: needs key and value, the names of the fields of the old list's items")
-		}
-		return nil
-	}, schemas: uniqueKeys, cel: mapCEL},
+	"map": {from: []string{"array"}, to: []string{"object"}, check: uniqueKeys, cel: mapCEL},
 }
 
-func needsSeparator(c *Change) error {
+func needsSeparator(c *Change, _, _ *apiextensionsv1.JSONSchemaProps) error {
 	if len(c.Separator) != 1 || strings.ContainsAny(c.Separator, `'\0123456789`) {
 		return fmt.Errorf("%s: needs a separator of one character, such as ':', and no digit", c.Form)
 	}
@@ -117,17 +110,28 @@ func urlCEL(*Change) conversion {
 	}
 }
 
-// injective returns an error if two old values have the same new one.
-func injective(c *Change) error {
-	olds := map[string]string{}
+// isBijection checks that each value of both schemas has one in the other.
+func isBijection(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error {
+	values := map[string]string{}
 	for old, value := range c.Values {
-		if other, ok := olds[value]; ok {
+		if other, ok := values[value]; ok {
 			return fmt.Errorf("enum: %q and %q would both be %q, so that the old value could not be found again: give each its own", min(old, other), max(old, other), value)
 		}
-		olds[value] = old
+		values[value] = old
 	}
-	if len(olds) == 0 {
+	if len(values) == 0 {
 		return errors.New("enum: needs values: the new value for each old one")
+	}
+	olds, err := allowed(c.From[0], from)
+	if err != nil {
+		return err
+	}
+	news, err := allowed(c.To[0], to)
+	if err != nil {
+		return err
+	}
+	if missing := olds.SymmetricDifference(sets.KeySet(c.Values)).Union(news.SymmetricDifference(sets.KeySet(values))); len(missing) > 0 {
+		return fmt.Errorf("enum: the values that the schemas of %s and %s allow are not those declared: %s", c.From[0], c.To[0], strings.Join(sets.List(missing), ", "))
 	}
 	return nil
 }
@@ -157,7 +161,7 @@ func enumKey(value string) string {
 // units are the bytes of the units of a quantity.
 var units = map[string]int64{"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 
-func knownUnit(c *Change) error {
+func knownUnit(c *Change, _, _ *apiextensionsv1.JSONSchemaProps) error {
 	if units[c.Unit] == 0 {
 		return fmt.Errorf("quantity: unit %q is unknown: use Ki, Mi, Gi or Ti", c.Unit)
 	}
@@ -191,23 +195,6 @@ func sameSchema(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error {
 	return sameFields(c.From[0], c.To[0], from, to)
 }
 
-// coversEnum checks that each value of both schemas has one in the other.
-func coversEnum(c *Change, from, to *apiextensionsv1.JSONSchemaProps) error {
-	news := sets.New(slices.Collect(maps.Values(c.Values))...)
-	olds, err := allowed(c.From[0], from)
-	if err != nil {
-		return err
-	}
-	added, err := allowed(c.To[0], to)
-	if err != nil {
-		return err
-	}
-	if missing := olds.SymmetricDifference(sets.KeySet(c.Values)).Union(added.SymmetricDifference(news)); len(missing) > 0 {
-		return fmt.Errorf("enum: the values that the schemas of %s and %s allow are not those declared: %s", c.From[0], c.To[0], strings.Join(sets.List(missing), ", "))
-	}
-	return nil
-}
-
 // allowed returns the values that a schema allows: an enum, or up to 100 numbers.
 func allowed(path string, schema *apiextensionsv1.JSONSchemaProps) (sets.Set[string], error) {
 	values := sets.New[string]()
@@ -227,6 +214,9 @@ func allowed(path string, schema *apiextensionsv1.JSONSchemaProps) (sets.Set[str
 
 // uniqueKeys checks that the list has each key once, so that a map of it loses no item.
 func uniqueKeys(c *Change, list, table *apiextensionsv1.JSONSchemaProps) error {
+	if c.Key == "" || c.Value == "" {
+		return errors.New("map: needs key and value, the names of the fields of the old list's items")
+	}
 	if table.AdditionalProperties == nil {
 		return errors.New("map: needs a list in the old version and a map (additionalProperties) in the new one")
 	}

@@ -44,9 +44,7 @@ func load(t testing.TB, text, by string) (*Declaration, *apiextensionsv1.CustomR
 	raw := &apiextensionsv1.CustomResourceDefinition{}
 	must(t, yaml.UnmarshalStrict(kind, raw))
 	all, err := Parse(declaration)
-	if err != nil {
-		return nil, nil, err
-	}
+	must(t, err)
 	return all[0], raw, all[0].Check(raw)
 }
 
