@@ -139,13 +139,16 @@ func (m *migration) hasPolicy(ctx context.Context) (bool, error) {
 
 // each calls a function for all objects of the kind, as seen in a version.
 func (m *migration) each(ctx context.Context, version string, do func(*unstructured.Unstructured)) error {
-	resource := schema.GroupVersionResource{Group: m.Group(), Version: version, Resource: m.Resource()}
-	list := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
-		return m.dynamic.Resource(resource).List(ctx, options)
-	}))
-	list.PageSize = pageSize
-	return list.EachListItem(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
-		do(object.(*unstructured.Unstructured))
+	client := m.dynamic.Resource(schema.GroupVersionResource{Group: m.Group(), Version: version, Resource: m.Resource()})
+	return pages(ctx, func(options metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, options) }, do)
+}
+
+// pages calls a function for all objects of a list.
+func pages[T runtime.Object](ctx context.Context, list func(metav1.ListOptions) (runtime.Object, error), do func(T)) error {
+	all := pager.New(pager.SimplePageFunc(list))
+	all.PageSize = pageSize
+	return all.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+		do(item.(T)) //nolint:forcetypeassert // the lists have items of one type
 		return nil
 	})
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/tools/pager"
 	"k8s.io/client-go/util/retry"
 )
 
@@ -33,15 +32,12 @@ func (d dependent) String() string { return d.resource.Resource + " " + d.namesp
 
 // dependents returns the objects of a resource that a function chooses.
 func (m *migration) dependents(ctx context.Context, resource schema.GroupVersionResource, chooses func(*metav1.PartialObjectMetadata) bool) (found []dependent, err error) {
-	pages := pager.New(pager.SimplePageFunc(func(options metav1.ListOptions) (runtime.Object, error) {
+	err = pages(ctx, func(options metav1.ListOptions) (runtime.Object, error) {
 		return m.metadata.Resource(resource).List(ctx, options)
-	}))
-	pages.PageSize = pageSize
-	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
-		if object := item.(*metav1.PartialObjectMetadata); chooses(object) { //nolint:forcetypeassert // of the metadata client
+	}, func(object *metav1.PartialObjectMetadata) {
+		if chooses(object) {
 			found = append(found, dependent{resource, object.Namespace, object.Name})
 		}
-		return nil
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
 		return nil, fmt.Errorf("reading %s: %w", resource.GroupResource(), err)

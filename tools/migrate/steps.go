@@ -24,6 +24,8 @@ type step struct {
 	name, about string
 	// onlyShape is set if versions of the same shape don't need it.
 	onlyShape bool
+	// past is the stage from which on the step is done or needless. Zero means none.
+	past shape.Stage
 	// missing says what is still to be done, or is empty if the step is done.
 	missing func(context.Context, *migration, *observed) (string, error)
 	do      func(context.Context, *migration, *observed) error
@@ -41,19 +43,16 @@ type observed struct {
 var steps = []step{
 	atStage("expand", "both versions are served, each with the fields of both", shape.Expanded, false),
 	{
-		name: "policy", about: "a policy gives each object that is written the fields of both versions", onlyShape: true,
-		missing: func(ctx context.Context, m *migration, o *observed) (string, error) {
+		name: "policy", about: "a policy gives each object that is written the fields of both versions", onlyShape: true, past: shape.Dropped,
+		missing: func(ctx context.Context, m *migration, _ *observed) (string, error) {
 			has, err := m.hasPolicy(ctx)
-			return unless(has || o.stage >= shape.Dropped, "the policy "+m.SyncPolicyName()+" does not exist"), err
+			return unless(has, "the policy "+m.SyncPolicyName()+" does not exist"), err
 		},
 		do: func(ctx context.Context, m *migration, _ *observed) error { return m.setPolicy(ctx) },
 	},
 	{
-		name: "probe", about: "a dry run shows that the API server converts", onlyShape: true,
-		missing: func(ctx context.Context, m *migration, o *observed) (string, error) {
-			if o.stage >= shape.Unserved {
-				return "", nil
-			}
+		name: "probe", about: "a dry run shows that the API server converts", onlyShape: true, past: shape.Unserved,
+		missing: func(ctx context.Context, m *migration, _ *observed) (string, error) {
 			if err := m.probe(ctx); err != nil {
 				return err.Error(), nil
 			}
@@ -62,10 +61,10 @@ var steps = []step{
 		do: func(ctx context.Context, m *migration, _ *observed) error { return m.probe(ctx) },
 	},
 	{
-		name: "backfill", about: "every stored object has the fields of both versions", onlyShape: true,
+		name: "backfill", about: "every stored object has the fields of both versions", onlyShape: true, past: shape.Dropped,
 		missing: func(_ context.Context, _ *migration, o *observed) (string, error) {
 			lacking := len(o.objects.incomplete)
-			return unless(o.stage >= shape.Dropped || lacking == 0, fmt.Sprintf("%d of %d objects lack fields: %s", lacking, o.objects.all, some(o.objects.incomplete))), nil
+			return unless(lacking == 0, fmt.Sprintf("%d of %d objects lack fields: %s", lacking, o.objects.all, some(o.objects.incomplete))), nil
 		},
 		do: func(ctx context.Context, m *migration, _ *observed) error {
 			err := m.rewrite(ctx)
@@ -77,20 +76,17 @@ var steps = []step{
 	},
 	atStage("strict", "objects must have the fields of both versions, so that a missing policy is noticed", shape.Strict, true),
 	{
-		name: "clients", about: "clients, manifests and the controller's release use the new version",
+		name: "clients", about: "clients, manifests and the controller's release use the new version", past: shape.Unserved,
 		missing: func(_ context.Context, m *migration, o *observed) (string, error) {
-			return unless(o.stage >= shape.Unserved || o.clientsMoved, fmt.Sprintf("%d of %d objects were written through %s%s", o.objects.entries, o.objects.all, m.Old, counted(o.objects.writers))), nil
+			return unless(o.clientsMoved, fmt.Sprintf("%d of %d objects were written through %s%s", o.objects.entries, o.objects.all, m.Old, counted(o.objects.writers))), nil
 		},
 		do: func(context.Context, *migration, *observed) error {
 			return errors.New("this is the clients' time: move all clients and manifests to the new version. Then run next -clients-have-moved")
 		},
 	},
 	{
-		name: "owners", about: "no owner reference names the old version",
-		missing: func(ctx context.Context, m *migration, o *observed) (string, error) {
-			if o.stage >= shape.Dropped {
-				return "", nil
-			}
+		name: "owners", about: "no owner reference names the old version", past: shape.Dropped,
+		missing: func(ctx context.Context, m *migration, _ *observed) (string, error) {
 			found, err := m.owned(ctx, m.Old)
 			names := make([]string, len(found))
 			for i := range found {
@@ -103,11 +99,8 @@ var steps = []step{
 	atStage("unserve", "the old version is not served any more", shape.Unserved, false),
 	atStage("store", "what is written is stored in the new version", shape.Stored, false),
 	{
-		name: "managedfields", about: "all objects are stored in the new version, and their managedFields name it",
+		name: "managedfields", about: "all objects are stored in the new version, and their managedFields name it", past: shape.Dropped,
 		missing: func(ctx context.Context, m *migration, o *observed) (string, error) {
-			if o.stage >= shape.Dropped {
-				return "", nil
-			}
 			proved, err := m.migrated(ctx)
 			return unless(proved && o.objects.entries == 0, fmt.Sprintf("%d of %d objects have managedFields of %s; a StorageVersionMigration of this CustomResourceDefinition has succeeded: %t", o.objects.entries, o.objects.all, m.Old, proved)), err
 		},
@@ -134,18 +127,16 @@ var steps = []step{
 			proved, err := m.migrated(ctx)
 			return unless(proved, "no StorageVersionMigration of this CustomResourceDefinition has succeeded"), err
 		},
-		do: func(ctx context.Context, m *migration, _ *observed) error {
-			return m.rewrite(ctx)
-		},
+		do: func(ctx context.Context, m *migration, _ *observed) error { return m.rewrite(ctx) },
 	},
 }
 
 // atStage returns a step that changes the CustomResourceDefinition alone.
 func atStage(name, about string, stage shape.Stage, onlyShape bool) step {
 	return step{
-		name: name, about: about, onlyShape: onlyShape,
+		name: name, about: about, onlyShape: onlyShape, past: stage,
 		missing: func(_ context.Context, _ *migration, o *observed) (string, error) {
-			return unless(o.stage >= stage, "the CustomResourceDefinition is "+o.stage.String()), nil
+			return "the CustomResourceDefinition is " + o.stage.String(), nil
 		},
 		do: func(ctx context.Context, m *migration, _ *observed) error { return m.setCRD(ctx, stage, nil) },
 	}
@@ -199,7 +190,10 @@ func (m *migration) walk(ctx context.Context, o *observed, visit func(number int
 		if s.onlyShape && len(m.Changes) == 0 {
 			continue
 		}
-		missing, err := s.missing(ctx, m, o)
+		missing, err := "", error(nil)
+		if s.past == 0 || o.stage < s.past {
+			missing, err = s.missing(ctx, m, o)
+		}
 		if err != nil {
 			return fmt.Errorf("step %d, %s: %w", i+1, s.name, err)
 		}
