@@ -46,8 +46,9 @@ func newSource(t *testing.T) *fixture {
 	f := &fixture{t, filepath.Join(base, "source"), filepath.Join(base, "a project")}
 	for name, text := range map[string]string{
 		"go.mod": "module " + sample.Module + "\n\ngo 1.26.0\n", "main.go": "package main\n\nfunc main() {}\n",
-		"hack/update-codegen.sh": "#!/usr/bin/env bash\necho generated >generated\n",
-		"both.txt":               lines, "deleted.txt": "old\n", "foo.txt": "one\n", "before.txt": strings.Repeat("a long text about a Foo\n", 9),
+		"hack/update-codegen.sh":         "#!/usr/bin/env bash\necho generated >generated\n",
+		"artifacts/chart/files/file.txt": "old\n",
+		"both.txt":                       lines, "deleted.txt": "old\n", "foo.txt": "one\n", "before.txt": strings.Repeat("a long text about a Foo\n", 9),
 	} {
 		f.write(f.source, name, text)
 	}
@@ -131,7 +132,7 @@ func TestMake(t *testing.T) {
 		}
 	}
 	f.expectBeside("a project, source")
-	want := ".newproject.json README.md before.txt both.txt deleted.txt generated go.mod hack/update-codegen.sh main.go widget.txt"
+	want := ".newproject.json README.md artifacts/chart/files/file.txt before.txt both.txt deleted.txt generated go.mod hack/update-codegen.sh main.go widget.txt"
 	if got := f.git(f.project, "ls-files"); got != strings.ReplaceAll(want, " ", "\n") {
 		t.Errorf("the project has\n%s", got)
 	}

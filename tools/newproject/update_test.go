@@ -28,20 +28,25 @@ func (f *fixture) expect(files map[string]string) {
 func (f *fixture) change() {
 	f.write(f.source, "both.txt", strings.Replace(lines, "first", "first, fixed for each Foo", 1))
 	f.write(f.source, "foo.txt", "two\n")
+	f.write(f.source, generatedFile, "from here\n")
 	f.git(f.source, "rm", "--quiet", "deleted.txt")
 	f.git(f.source, "mv", "before.txt", "after.txt")
 	f.commit(f.source)
 	f.write(f.project, "both.txt", strings.NewReplacer("last", "last, by hand", "Foo", "Widget").Replace(lines))
 	f.write(f.project, "mine.txt", "mine\n")
+	f.write(f.project, generatedFile, "by hand\n")
 	f.commit(f.project)
 }
+
+// generatedFile is a file whose conflicts newproject resolves.
+const generatedFile = "artifacts/chart/files/file.txt"
 
 func (f *fixture) expectMerged() {
 	f.Helper()
 	f.expect(map[string]string{
 		"both.txt":   "first, fixed for each Widget\n\n\n\n\nmiddle of the Widget\n\n\n\n\nlast, by hand\n",
 		"widget.txt": "two\n", "deleted.txt": "", "before.txt": "", "mine.txt": "mine\n",
-		"after.txt": strings.Repeat("a long text about a Widget\n", 9),
+		"after.txt": strings.Repeat("a long text about a Widget\n", 9), generatedFile: "from here\n",
 	})
 	if changes := f.git(f.project, "status", "--porcelain"); changes != "" {
 		f.Errorf("the work tree has changes:\n%s", changes)
@@ -169,21 +174,5 @@ func TestUpdateRefusals(t *testing.T) {
 func (f *fixture) remove(dir, name string) {
 	if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 		f.Fatal(err)
-	}
-}
-
-// TestGeneratedConflictsAreResolved merges a generated file that the user has changed, too.
-func TestGeneratedConflictsAreResolved(t *testing.T) {
-	f := newFixture(t)
-	f.write(f.source, "artifacts/chart/files/file.txt", "old\n")
-	f.commit(f.source)
-	f.mustRun("-update", "-dir="+f.project)
-	f.write(f.source, "artifacts/chart/files/file.txt", "from here\n")
-	f.commit(f.source)
-	f.write(f.project, "artifacts/chart/files/file.txt", "by hand\n")
-	f.commit(f.project)
-	f.mustRun("-update", "-dir="+f.project)
-	if got, err := os.ReadFile(filepath.Join(f.project, "artifacts/chart/files/file.txt")); string(got) != "from here\n" {
-		t.Errorf("the generated file is %q, %v", got, err)
 	}
 }

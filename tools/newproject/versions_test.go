@@ -3,8 +3,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,26 +26,20 @@ func TestOnlyTheProjectsVersionIsRenamed(t *testing.T) {
 }
 
 func TestVersionsThatCannotBeAdded(t *testing.T) {
-	dir := t.TempDir()
-	git := func(arguments ...string) {
-		if _, err := git(t.Context(), dir, arguments...); err != nil {
-			t.Fatal(err)
+	f := newSource(t)
+	check := func(version, want string) {
+		t.Helper()
+		err := (&versionAdder{names: sample, dir: f.source, to: version}).check(t.Context())
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got the error %v, want %q", version, err, want)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "pkg/apis/samplecontroller/v1alpha1"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	git("init", "--quiet")
-	for version, message := range map[string]string{"v1alpha1": "newer version than v1alpha1", "beta": "newer version", "v1beta1": ""} {
-		err := (&versionAdder{names: sample, dir: dir, to: version}).check(t.Context())
-		if message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
-			t.Errorf("%s: got the error %v, want %q", version, err, message)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(dir, "pkg/apis/samplecontroller/v1"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&versionAdder{names: sample, dir: dir, to: "v2"}).check(t.Context()); err == nil || !strings.Contains(err.Error(), "has 2 versions") {
-		t.Errorf("a third version: got the error %v", err)
-	}
+	f.write(f.source, "pkg/apis/samplecontroller/v1alpha1/types.go", "package v1alpha1\n")
+	check("v1alpha1", "newer version than v1alpha1")
+	check("beta", "newer version")
+	check("v1beta1", "")
+	f.write(f.source, "pkg/apis/samplecontroller/v1/types.go", "package v1\n")
+	check("v2", "has 2 versions")
+	f.write(f.source, "foo.txt", "changed\n")
+	check("v1beta1", "has uncommitted changes")
 }
