@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/token"
@@ -20,7 +21,6 @@ import (
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -97,12 +97,7 @@ func (n names) major() string {
 func programOf(path string) string {
 	prefix := modMajor.ReplaceAllString(path, "$1")
 	last := strings.ToLower(prefix[strings.LastIndex(prefix, "/")+1:])
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, last), "-")
+	return strings.Trim(regexp.MustCompile(`[^a-z0-9]`).ReplaceAllString(last, "-"), "-")
 }
 
 // pluralOf returns the same plural as the namers of k8s.io/gengo, because the generated
@@ -267,27 +262,16 @@ func checkKind(n names) error {
 func builtIn() map[string]string {
 	resources := map[string]string{}
 	for kind := range scheme.Scheme.AllKnownTypes() {
-		group := kind.Group
-		if group == "" {
-			group = "core"
+		if strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") || kind.Version == "__internal" {
+			continue // a part of requests and responses in every group
 		}
-		if isMeta(kind) {
-			continue
-		}
+		group := cmp.Or(kind.Group, "core")
 		plural, singular := meta.UnsafeGuessKindToResource(kind)
 		for _, name := range []string{plural.Resource, singular.Resource} {
-			if first, ok := resources[name]; !ok || group < first { // the result must not depend on the order
-				resources[name] = group
-			}
+			resources[name] = min(group, cmp.Or(resources[name], group)) // the result must not depend on the order
 		}
 	}
 	return resources
-}
-
-// isMeta reports whether a kind is not a resource but a part of requests and responses in every
-// group.
-func isMeta(kind schema.GroupVersionKind) bool {
-	return strings.HasSuffix(kind.Kind, "List") || strings.HasSuffix(kind.Kind, "Options") || kind.Version == "__internal"
 }
 
 func checkPlural(n names) error {
