@@ -259,7 +259,8 @@ func (w *walk) checkEnd() {
 				w.Errorf("%s: managedFields %v", name, entry)
 			}
 			// By the first apply and by the second, which were through two versions.
-			if entry.Manager == "kubectl-client-side-apply" && entry.Subresource == "" && !(strings.Contains(owned, "f:replicas") && strings.Contains(owned, "f:cpu")) {
+			isApply := entry.Manager == "kubectl-client-side-apply" && entry.Subresource == ""
+			if isApply && (!strings.Contains(owned, "f:replicas") || !strings.Contains(owned, "f:cpu")) {
 				w.Errorf("%s: %s owns only %s", name, entry.Manager, owned)
 			}
 		}
