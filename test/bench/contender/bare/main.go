@@ -4,7 +4,7 @@
 // creates the Deployment and writes the status, and does nothing else: it has no cache,
 // no queue and compares nothing.
 //
-//	bare -kubeconfig=FILE [-events] [-watch]
+//	bare -kubeconfig=FILE [-events] [-watch] [-profiles=ADDRESS]
 //
 // After that it waits for a signal, so that its CPU and memory can be read.
 package main
@@ -14,6 +14,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
+	_ "net/http/pprof" // served only with -profiles
 	"os"
 	"os/signal"
 	"syscall"
@@ -37,7 +39,11 @@ func main() {
 	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
 	events := flag.Bool("events", false, "write one Event for each Foo")
 	watches := flag.Bool("watch", false, "watch Foos and Deployments, and decode and discard the events")
+	profiles := flag.String("profiles", "", "`address` to serve /debug/pprof/ at")
 	flag.Parse()
+	if *profiles != "" {
+		go func() { _ = http.ListenAndServe(*profiles, nil) }()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx, *kubeconfig, *events, *watches)
 	stopped := ctx.Err() != nil

@@ -67,7 +67,7 @@ func underTest(ctx context.Context, t *testing.T) (*Bench, Program) {
 	if err := BuildOurs(ctx, repository, path); err != nil {
 		t.Fatal(err)
 	}
-	return &Bench{Devcluster: devcluster, Repository: repository}, Ours(path)
+	return &Bench{Devcluster: devcluster, Repository: repository}, Program{Name: "ours", Path: path, Env: Installed}
 }
 
 // newFoos checks that for each new Foo one Deployment is created, one status is written
@@ -140,7 +140,7 @@ func TestStarts(t *testing.T) {
 	bench, ours := underTest(ctx, t)
 	var start results.Run
 	options := Options{Limit: time.Minute, Idle: time.Minute, Rest: 2 * time.Second}
-	err := bench.Starts(ctx, []Program{ours}, []int{200}, false, options, func(_ string, found results.Run) { start = found })
+	err := bench.Starts(ctx, []Program{ours}, []int{200}, func(int) int { return 1 }, false, options, func(_ string, _ int, found results.Run) { start = found })
 	if err != nil {
 		t.Fatal(err)
 	}

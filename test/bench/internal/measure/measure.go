@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -97,7 +98,8 @@ func (p *process) usage() (usage, error) {
 var errLate = errors.New("not within the limit")
 
 // converge starts a program and waits until Foos have converged, or returns errLate after a
-// limit. The times are since its start, and the requests those that it has made.
+// limit. The times are since its start, in ascending order, and the requests those that it has
+// made.
 func (s *session) converge(
 	ctx context.Context, p Program, limit time.Duration, foos ...*samplev1alpha1.Foo,
 ) (running *process, made *requests, times []time.Duration, err error) {
@@ -110,10 +112,14 @@ func (s *session) converge(
 		return nil, nil, nil, err
 	}
 	converged, err := made.converged(ctx, running, foos)
+	if err != nil {
+		return running, made, nil, err
+	}
 	for _, at := range converged {
 		times = append(times, at.Sub(running.started))
 	}
-	return running, made, times, err
+	slices.Sort(times)
+	return running, made, times, nil
 }
 
 const (
@@ -131,16 +137,14 @@ type Options struct {
 	Late  bool
 	// Idle bounds the wait for an idle program. Some never stop writing.
 	Idle time.Duration
-	// Settle is how long after convergence CPU and calls are still counted.
-	Settle time.Duration
-	// Rest is how long calls are counted after the program is idle; 0 skips this.
+	// Rest is how long CPU and calls are still counted after the program is idle.
 	Rest time.Duration
 }
 
-// whileWaiting returns the options of a program that is measured for some time after it has
-// made Foos converge.
-func whileWaiting(settle time.Duration) Options {
-	return Options{Limit: convergeTimeout, Idle: 10 * idleInterval, Settle: settle}
+// whileWaiting returns the options of a program that is measured until it has made Foos
+// converge, and for some time at rest.
+func whileWaiting(rest time.Duration) Options {
+	return Options{Limit: convergeTimeout, Idle: 10 * idleInterval, Rest: rest}
 }
 
 // TrialOptions describe the objects of a Trial, and what to measure.
@@ -149,9 +153,9 @@ type TrialOptions struct {
 	Foos, Foreign int
 	// Whole also runs kube-controller-manager, kube-scheduler and KWOK.
 	Whole bool
-	// Settle and Rest are those of Options, and Restart is the Settle of a restart that
-	// follows, with one more Foo; 0 skips that.
-	Settle, Rest, Restart time.Duration
+	// Rest is that of Options, and Restart the Rest of a restart that follows, with one more
+	// Foo; 0 skips that.
+	Rest, Restart time.Duration
 }
 
 // Trial starts a program while Foos wait, and measures how it makes them converge. The
@@ -167,9 +171,7 @@ func (b *Bench) Trial(
 		if err != nil {
 			return err
 		}
-		options := whileWaiting(o.Settle)
-		options.Rest = o.Rest
-		if trial, err = s.measure(ctx, p, o.Foreign, options, foos...); err != nil || o.Restart == 0 {
+		if trial, err = s.measure(ctx, p, o.Foreign, whileWaiting(o.Rest), foos...); err != nil || o.Restart == 0 {
 			return err
 		}
 		again, err := s.beside(ctx, p, o.Foos, whileWaiting(o.Restart))
@@ -181,9 +183,11 @@ func (b *Bench) Trial(
 
 // Starts measures programs that start beside objects, one after the other, with one waiting
 // Foo. The sizes are the numbers of objects, in ascending order: settled Foos with their
-// Deployments, or Deployments that are foreign to any Foo. It calls report for each start.
+// Deployments, or Deployments that are foreign to any Foo. Each program starts as often as
+// repeats says, in rounds. It calls report for each start.
 func (b *Bench) Starts(
-	ctx context.Context, programs []Program, sizes []int, foreign bool, o Options, report func(name string, start results.Run),
+	ctx context.Context, programs []Program, sizes []int, repeats func(size int) int, foreign bool, o Options,
+	report func(name string, round int, start results.Run),
 ) error {
 	return b.in(ctx, false, func(s *session) error {
 		create, there := s.settledFoos, 0
@@ -195,12 +199,14 @@ func (b *Bench) Starts(
 				return err
 			}
 			there = size
-			for _, p := range programs {
-				start, err := s.beside(ctx, p, size, o)
-				if err != nil {
-					return err
+			for round := 1; round <= repeats(size); round++ {
+				for _, p := range programs {
+					start, err := s.beside(ctx, p, size, o)
+					if err != nil {
+						return err
+					}
+					report(p.Name, round, start)
 				}
-				report(p.Name, start)
 			}
 		}
 		return nil
@@ -243,24 +249,17 @@ func (s *session) measure(
 			return run, err
 		}
 	}
-	if err := running.pause(ctx, o.Settle-time.Since(settling)); err != nil {
-		return run, err
-	}
-	settled, err := running.usage()
-	if err != nil {
-		return run, err
-	}
-	run.CPUSettled, run.SettledSeconds = milliseconds(settled.cpu), max(o.Settle, idleInterval).Seconds()
-	if run.Calls, run.Refused, err = made.count(ctx); err != nil {
-		return run, err
-	}
-	addTimes(&run, times, made, running.started, foos)
 	if o.Rest > 0 {
 		if run.Rest, err = s.atRest(ctx, running, o.Rest); err != nil {
 			return run, err
 		}
 	}
+	if run.Calls, run.Refused, err = made.count(ctx); err != nil {
+		return run, err
+	}
+	addTimes(&run, times, made, running.started, foos)
 	used, err := running.usage()
+	run.CPUSettled, run.SettledSeconds = milliseconds(used.cpu), time.Since(settling).Seconds()
 	run.PeakMiB, run.ResidentMiB = used.peak, used.resident
 	return run, err
 }

@@ -6,6 +6,7 @@ package measure
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,14 +34,14 @@ type Program struct {
 	Env []string
 }
 
-// shipped is the environment that artifacts/deploy/workload/deployment.yaml sets, as far
-// as it affects the measurements.
-var shipped = []string{"GOMAXPROCS=1"}
+// Installed is the environment that artifacts/deploy/workload/deployment.yaml sets, as far as
+// it affects the measurements. Without it, a program runs as with go run.
+var Installed = []string{"GOMAXPROCS=1"}
 
-// Ours returns the controller of this repository, built at path, with the environment of
-// its Deployment.
-func Ours(path string) Program {
-	return Program{Name: "ours", Path: path, Env: shipped}
+// In returns a copy of a program with another environment.
+func (p Program) In(env []string) Program {
+	p.Env = env
+	return p
 }
 
 // With returns a copy of a program with another name and additional arguments.
@@ -63,18 +64,16 @@ const (
 // Build builds all programs in folder. repository is the root of this repository. ours, if
 // not empty, is the path of a controller that is already built.
 func Build(ctx context.Context, repository, folder, ours string) (*Set, error) {
-	bench, thirdParty := filepath.Join(repository, "test/bench"), filepath.Join(repository, "test/thirdparty")
-	set := &Set{Versions: map[string]string{}}
-	upstream, errUpstream := download(ctx, thirdParty, upstreamModule)
+	bench, set := filepath.Join(repository, "test/bench"), &Set{Versions: map[string]string{}}
+	upstream, errUpstream := download(ctx, bench, upstreamModule)
 	onRuntime, errRuntime := download(ctx, bench, runtimeModule)
 	if err := errors.Join(errUpstream, errRuntime); err != nil {
 		return nil, err
 	}
 	set.Versions[upstreamModule], set.Versions[runtimeModule] = upstream.Version, onRuntime.Version
 	program := func(name string) Program { return Program{Name: name, Path: filepath.Join(folder, name)} }
-	set.Ours = Ours(ours)
-	if ours == "" {
-		set.Ours = Ours(filepath.Join(folder, "ours"))
+	set.Ours = program("ours")
+	if set.Ours.Path = cmp.Or(ours, set.Ours.Path); ours == "" {
 		if err := BuildOurs(ctx, repository, set.Ours.Path); err != nil {
 			return nil, err
 		}
@@ -82,8 +81,8 @@ func Build(ctx context.Context, repository, folder, ours string) (*Set, error) {
 	set.Upstream, set.Unlimited = program("upstream"), program("upstream-unlimited")
 	set.ControllerRuntime, set.Bare = program("controller-runtime"), program("bare")
 	return set, errors.Join(
-		goBuild(ctx, thirdParty, set.Upstream.Path, upstreamModule),
-		buildUnlimited(ctx, repository, upstream.Dir, set.Unlimited.Path),
+		goBuild(ctx, bench, set.Upstream.Path, upstreamModule),
+		buildUnlimited(ctx, bench, upstream.Dir, set.Unlimited.Path),
 		goBuild(ctx, bench, set.ControllerRuntime.Path, "./contender/controllerruntime"),
 		goBuild(ctx, bench, set.Bare.Path, "./contender/bare"))
 }
@@ -101,21 +100,29 @@ func BuildOurs(ctx context.Context, repository, output string) error {
 // buildUnlimited builds upstream's module, whose source is in a directory, with our main.go. It
 // builds a copy, because the module cache is read-only, and go build -overlay rejects files
 // in it.
-func buildUnlimited(ctx context.Context, repository, source, output string) error {
+func buildUnlimited(ctx context.Context, bench, source, output string) error {
 	scratch, err := os.MkdirTemp("", "foo-bench-upstream-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	unlimited, err := os.ReadFile(filepath.Join(repository, "test/bench/contender/upstream-main.go.txt"))
+	copied, modFile := filepath.Join(scratch, "upstream"), filepath.Join(scratch, "go.mod")
+	unlimited, err := os.ReadFile(filepath.Join(bench, "contender/upstream-main.go.txt"))
+	requirements, errMod := os.ReadFile(filepath.Join(bench, "go.mod"))
+	sums, errSum := os.ReadFile(filepath.Join(bench, "go.sum"))
+	if err := errors.Join(err, errMod, errSum); err != nil {
+		return err
+	}
+	requirements = append(requirements, "\nreplace "+upstreamModule+" => "+copied+"\n"...)
+	err = errors.Join(
+		os.CopyFS(copied, os.DirFS(source)),
+		os.WriteFile(filepath.Join(copied, "main.go"), unlimited, 0o600),
+		os.WriteFile(modFile, requirements, 0o600),
+		os.WriteFile(filepath.Join(scratch, "go.sum"), sums, 0o600))
 	if err != nil {
 		return err
 	}
-	err = errors.Join(os.CopyFS(scratch, os.DirFS(source)), os.WriteFile(filepath.Join(scratch, "main.go"), unlimited, 0o600))
-	if err != nil {
-		return err
-	}
-	return goBuild(ctx, scratch, output, ".")
+	return goBuild(ctx, bench, output, upstreamModule, "-modfile="+modFile)
 }
 
 // module is what the go command says about a module. Dir is the directory with its source.
@@ -136,8 +143,8 @@ func download(ctx context.Context, folder, path string) (m module, err error) {
 }
 
 // goBuild builds with the flags of hack/build.sh, to share its build cache.
-func goBuild(ctx context.Context, folder, output, pkg string) error {
-	return testcluster.Build(ctx, folder, output, pkg, "-ldflags=-s -w")
+func goBuild(ctx context.Context, folder, output, pkg string, flags ...string) error {
+	return testcluster.Build(ctx, folder, output, pkg, append(flags, "-ldflags=-s -w")...)
 }
 
 // DescribeMachine describes this machine. It leaves empty what it can't read.

@@ -109,8 +109,8 @@ func (r *requests) count(ctx context.Context) (calls results.Calls, refused int,
 // lacks is what a Foo needs to have converged.
 type lacks struct{ deployment, status, available bool }
 
-// converged waits for Foos to converge, and returns when each did, in ascending order. It
-// returns an error when ctx or the program ends.
+// converged waits for Foos to converge, and returns when each did, by namespace and name. It
+// returns those so far, and an error, when ctx or the program ends.
 //
 // Without kube-controller-manager a Foo has converged when the program has created a
 // Deployment with the name that the Foo asks for, which is the Foo's own, and has written the
@@ -118,17 +118,17 @@ type lacks struct{ deployment, status, available bool }
 // its Pod is available.
 func (r *requests) converged(
 	ctx context.Context, running *process, foos []*samplev1alpha1.Foo,
-) (times []time.Time, err error) {
+) (times map[string]time.Time, err error) {
 	whole := r.session.whole
-	open := map[string]lacks{}
+	times, open := map[string]time.Time{}, map[string]lacks{}
 	for _, foo := range foos {
-		open[foo.Namespace+"/"+foo.Name] = lacks{deployment: !whole, status: !whole, available: whole}
+		open[keyOf(foo)] = lacks{deployment: !whole, status: !whole, available: whole}
 	}
 	err = wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (bool, error) {
 		writes, err := r.next()
 		for _, write := range writes {
 			if completes(open, write) {
-				times = append(times, write.Done)
+				times[write.Namespace+"/"+write.Name] = write.Done
 			}
 		}
 		if err == nil && len(open) > 0 {
@@ -140,11 +140,12 @@ func (r *requests) converged(
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %d Foos have converged, %d have not: %w", running.Name, len(times), len(open), err)
+		return times, fmt.Errorf("%s: %d Foos have converged, %d have not: %w", running.Name, len(times), len(open), err)
 	}
-	slices.SortFunc(times, time.Time.Compare)
 	return times, nil
 }
+
+func keyOf(foo *samplev1alpha1.Foo) string { return foo.Namespace + "/" + foo.Name }
 
 // completes notes what a write does for an open Foo, and reports whether that was all that it
 // lacked.
@@ -186,7 +187,7 @@ func (r *requests) lastFirstEvent(foos []*samplev1alpha1.Foo) (last time.Time) {
 		}
 	}
 	for _, foo := range foos {
-		at, found := first[foo.Namespace+"/"+foo.Name]
+		at, found := first[keyOf(foo)]
 		if !found {
 			return time.Time{}
 		}

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"text/template"
 
+	"example.com/sample-controller/test/bench/internal/measure"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
@@ -40,7 +41,8 @@ func Write(r *results.Results, folder string) error {
 
 func render(r *results.Results) ([]byte, error) {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "settledSeconds": longestSettled, "latest": latest,
+		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "first": first, "waits": waits, "profileParts": measure.ProfileParts, "holdings": holdings, "milliseconds": milliseconds,
+		"contenders": func() []string { return Contenders[:3] }, "mostRounds": func() int { return MostRounds },
 		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 }, "perObject": perObject,
 	}).Parse(page)
 	if err != nil {
@@ -61,187 +63,71 @@ const (
 // Contenders are the names of all contenders, in the order of the tables.
 var Contenders = []string{ours, unlimited, onRuntime, "upstream", bareSame, "bare"}
 
+// MostRounds is how often contenders are compared at most.
+const MostRounds = 9
+
 // names returns those of the contenders that a table has, in order.
 func names(of results.Table) []string {
 	return slices.DeleteFunc(slices.Clone(Contenders), func(name string) bool { return len(of[name]) == 0 })
 }
 
-// target is a figure to reach.
-type target struct {
-	Figure string
-	// sign is what the figure has to be, compared with the bound: ≥, ≤ or <.
-	sign  string
-	bound float64
-	// got is the measured figure, the median if there are rounds. It has no measurement
-	// if the run lacks one that the figure needs.
-	Got spread
+// waitRow is what the tenants of each contender wait beside an attack.
+type waitRow struct {
+	Name string
+	// Half and Most hold the waits of 50% and 99% of the Foos by contender, in seconds.
+	Half, Most map[string]spread
+	// TimesIdle is the wait of 99% of ours, compared with the median of that beside nothing.
+	TimesIdle spread
 }
 
-// Bound formats what to reach.
-func (t target) Bound() string {
-	if t.sign == "≤" && t.bound == 0 {
-		return "0"
-	}
-	return t.sign + " " + number(t.bound)
-}
-
-// Verdict says whether the figure was reached.
-func (t target) Verdict() string {
-	switch {
-	case t.Got.n == 0:
-		return "not measured"
-	case t.met():
-		return "met"
-	}
-	return "**missed**"
-}
-
-// met reports whether the figure was reached.
-func (t target) met() bool {
-	switch got := t.Got.Median; {
-	case t.Got.n == 0:
-		return false
-	case t.sign == "≥":
-		return got >= t.bound
-	case t.sign == "<":
-		return got < t.bound
-	default:
-		return got <= t.bound
-	}
-}
-
-// targets returns all targets, with the figures of a run of the benchmark.
-func targets(r *results.Results) []target {
-	isolated, whole, peak := r.Tables[results.Isolated], r.Tables[results.Whole], r.Tables[results.Peak]
-	throughput := func(of string, bound float64, other string) target {
-		return target{"throughput / " + of, "≥", bound, ratios(isolated[ours], isolated[other], results.Run.PerSecond)}
-	}
-	cpu := func(of string, bound float64, other string) target {
-		name := fmt.Sprintf("CPU per Foo to %.0f s after convergence / %s", longestSettled(isolated), of)
-		return target{name, "≤", bound, ratios(settled(isolated[ours]), settled(isolated[other]), cpuSettled)}
-	}
-	list := []target{
-		throughput("bare-same-writes", 0.95, bareSame),
-		{"throughput including events / bare-same-writes", "≥", 0.95,
-			ratios(isolated[ours], isolated[bareSame], results.Run.PerSecondEvents)},
-		throughput("bare", 0.80, "bare"),
-		throughput("upstream-unlimited", 1.15, unlimited),
-		throughput("controller-runtime", 1.65, onRuntime),
-		throughput("upstream", 50, "upstream"),
-		cpu("upstream-unlimited", 0.40, unlimited),
-		cpu("controller-runtime", 0.60, onRuntime),
-		{"peak memory / each other controller, at each number of settled Foos", "<", 1, heaviest(r.Tables[results.Settled], r.Tables[results.Large])},
-		{"the same, at each number of foreign Deployments", "<", 1, heaviest(r.Tables[results.Foreign])},
-		{"peak memory while Foos converge beside as many foreign Deployments / upstream-unlimited", "<", 1,
-			ratios(peak[ours], peak[unlimited], peakMiB)},
-		{"throughput with the whole control plane / upstream-unlimited", "≥", 1.1, ratios(whole[ours], whole[unlimited], results.Run.PerSecond)},
-		{"time until half of the Foos are available, whole control plane / upstream-unlimited", "≤", 0.7,
-			ratios(whole[ours], whole[unlimited], halfSeconds)},
-		{"writes per new Foo without events, whole control plane", "≤", 3,
-			median(whole[ours], func(r results.Run) float64 { return writes(r) - events(r) })},
-		{"events per new Foo, whole control plane", "≤", 2, median(whole[ours], events)},
-	}
-	if restarts := r.Tables[results.Restart][ours]; len(restarts) > 0 {
-		rest := latest(isolated, ours).Rest
-		list = append(list,
-			target{fmt.Sprintf("calls over %.0f s at rest", rest.Seconds), "≤", 0, summarize(rest.Calls.Total())},
-			target{"writes after a restart with all Foos settled", "≤", 0, summarize(restarts[0].Calls.Writes())})
-	}
-	return list
-}
-
-func events(r results.Run) float64 {
-	return (r.Calls["create events"] + r.Calls["patch events"]) / float64(r.Foos)
-}
-
-// ratios summarizes the ratio of two contenders in each round. The runs of a round are
-// within minutes of each other, whereas a shared machine may be half as fast in the next
-// round.
-func ratios(a, b []results.Run, of figure) spread {
-	var found []float64
-	for round := range min(len(a), len(b)) {
-		if of(a[round]) > 0 && of(b[round]) > 0 {
-			found = append(found, of(a[round])/of(b[round]))
+// waits returns the row of each attack that was measured.
+func waits(r *results.Results) (rows []waitRow) {
+	for _, attack := range measure.Attacks {
+		row := waitRow{Name: attack.Name, Half: map[string]spread{}, Most: map[string]spread{}}
+		for name, measured := range r.Waits[attack.Name] {
+			for _, wait := range measured {
+				row.Half[name] = append(row.Half[name], wait.P50)
+				row.Most[name] = append(row.Most[name], wait.P99)
+			}
+		}
+		if len(row.Most) > 0 {
+			rows = append(rows, row)
 		}
 	}
-	return summarize(found...)
-}
-
-// median summarizes runs as if the median were the only measurement.
-func median(runs []results.Run, of figure) spread {
-	if len(runs) == 0 {
-		return spread{}
-	}
-	return summarize(spreadOf(runs, of).Median)
-}
-
-// heaviest returns the highest ratio of our peak memory to that of another controller, of all
-// numbers of objects.
-func heaviest(tables ...results.Table) spread {
-	var found []float64
-	for _, table := range tables {
-		for _, that := range slices.Concat(table[unlimited], table[onRuntime]) {
-			for _, mine := range table[ours] {
-				if that.Objects == mine.Objects {
-					found = append(found, mine.PeakMiB/that.PeakMiB)
-				}
+	for i := range rows { // nothing is the first
+		for _, wait := range rows[i].Most[ours] {
+			if idle := rows[0].Most[ours].Median(); idle > 0 {
+				rows[i].TimesIdle = append(rows[i].TimesIdle, wait/idle)
 			}
 		}
 	}
-	if len(found) == 0 {
-		return spread{}
-	}
-	return summarize(slices.Max(found))
-}
-
-// spread summarizes n measurements.
-type spread struct {
-	Median, min, max float64
-	n                int
-}
-
-func summarize(values ...float64) spread {
-	n := len(values)
-	if n == 0 {
-		return spread{}
-	}
-	slices.Sort(values)
-	return spread{Median: (values[(n-1)/2] + values[n/2]) / 2, min: values[0], max: values[n-1], n: n}
-}
-
-// String formats the median, with minimum and maximum if there are several measurements.
-func (s spread) String() string {
-	switch s.n {
-	case 0:
-		return ""
-	case 1:
-		return number(s.Median)
-	}
-	return fmt.Sprintf("%s (%s–%s)", number(s.Median), number(s.min), number(s.max))
+	return rows
 }
 
 // figure is one of the figures of a run.
 type figure func(results.Run) float64
 
-func halfSeconds(r results.Run) float64    { return r.HalfSeconds }
-func cpuSettled(r results.Run) float64     { return r.CPUSettled / float64(r.Foos) }
-func settledSeconds(r results.Run) float64 { return r.SettledSeconds }
-func peakMiB(r results.Run) float64        { return r.PeakMiB }
-func writes(r results.Run) float64         { return r.Calls.Writes() / float64(r.Foos) }
+func halfSeconds(r results.Run) float64  { return r.HalfSeconds }
+func cpuConverged(r results.Run) float64 { return r.CPUConverged / float64(r.Foos) }
+func cpuSettled(r results.Run) float64   { return r.CPUSettled / float64(r.Foos) }
+func peakMiB(r results.Run) float64      { return r.PeakMiB }
+func writes(r results.Run) float64       { return r.Calls.Writes() / float64(r.Foos) }
 
-func spreadOf(runs []results.Run, of figure) spread {
-	var values []float64
+func spreadOf(runs []results.Run, of figure) (values spread) {
 	for _, run := range runs {
 		values = append(values, of(run))
 	}
-	return summarize(values...)
+	return values
 }
 
-// settled returns the runs that were measured longest after convergence. The others
-// lack what happens later.
-func settled(runs []results.Run) []results.Run {
-	longest := spreadOf(runs, settledSeconds).max
-	return slices.DeleteFunc(slices.Clone(runs), func(r results.Run) bool { return r.SettledSeconds < longest })
+// settled returns the runs of a table that were also measured at rest. The others lack what
+// happens later.
+func settled(of results.Table) results.Table {
+	found := results.Table{}
+	for name, runs := range of {
+		found[name] = slices.DeleteFunc(slices.Clone(runs), func(r results.Run) bool { return r.Rest.Seconds == 0 })
+	}
+	return found
 }
 
 // row summarizes the runs of a contender.
@@ -256,23 +142,23 @@ type row struct {
 
 // rows summarizes the runs of each contender.
 func rows(of results.Table) (all []row) {
-	longest := longestSettled(of)
 	for _, name := range names(of) {
 		runs := of[name]
 		withEvents := slices.DeleteFunc(slices.Clone(runs), func(r results.Run) bool { return r.EventSeconds == 0 })
-		late, foos := settled(runs), float64(runs[0].Foos)
+		late, foos := settled(of)[name], float64(runs[0].Foos)
 		r := row{
 			Name: name, Foos: runs[0].Foos, settled: late,
 			PerSecond:       spreadOf(runs, results.Run.PerSecond),
 			PerSecondEvents: spreadOf(withEvents, results.Run.PerSecondEvents),
-			CPUConverged:    spreadOf(runs, func(r results.Run) float64 { return r.CPUConverged / foos }), Peak: spreadOf(runs, peakMiB),
-			Writes: spreadOf(late, writes), Refused: spreadOf(late, func(r results.Run) float64 { return float64(r.Refused) / foos }),
+			CPUConverged:    spreadOf(runs, cpuConverged), Peak: spreadOf(runs, peakMiB),
+			CPUSettled: spreadOf(late, cpuSettled),
+			Writes:     spreadOf(runs, writes), Refused: spreadOf(runs, func(r results.Run) float64 { return float64(r.Refused) / foos }),
 			FirstSeconds: spreadOf(runs, func(r results.Run) float64 { return r.FirstSeconds }),
 			HalfSeconds:  spreadOf(runs, halfSeconds),
 			LastSeconds:  spreadOf(runs, func(r results.Run) float64 { return r.Seconds }),
 		}
-		if late[0].SettledSeconds == longest { // otherwise not measured for as long as the others
-			r.CPUSettled = spreadOf(late, cpuSettled)
+		if len(late) > 0 { // what happens later belongs to it
+			r.Writes, r.Refused = spreadOf(late, writes), spreadOf(late, func(r results.Run) float64 { return float64(r.Refused) / foos })
 		}
 		all = append(all, r)
 	}
@@ -284,20 +170,12 @@ func (r row) Calls(kind string) spread {
 	return spreadOf(r.settled, func(run results.Run) float64 { return run.Calls[kind] / float64(run.Foos) })
 }
 
-// latest returns a contender's run that was measured longest after convergence.
-func latest(of results.Table, name string) (run results.Run) {
-	for _, run := range settled(of[name]) {
+// first returns a contender's first run that was also measured at rest, or the first.
+func first(of results.Table, name string) (run results.Run) {
+	for _, run := range slices.Concat(settled(of)[name], of[name]) {
 		return run
 	}
 	return run
-}
-
-// longestSettled returns how many seconds after convergence contenders were measured.
-func longestSettled(of results.Table) (longest float64) {
-	for _, runs := range of {
-		longest = max(longest, spreadOf(runs, settledSeconds).max)
-	}
-	return longest
 }
 
 // kinds returns the kinds of all calls of some runs.
@@ -323,10 +201,10 @@ func number(value float64) string {
 
 // count formats calls per Foo. It distinguishes few from none.
 func count(calls spread) string {
-	if calls.Median > 0 && calls.Median < 0.005 {
+	if calls.Median() > 0 && calls.Median() < 0.005 {
 		return "< 0.01"
 	}
-	return strconv.FormatFloat(math.Round(calls.Median*100)/100, 'f', -1, 64)
+	return strconv.FormatFloat(math.Round(calls.Median()*100)/100, 'f', -1, 64)
 }
 
 // seconds formats a time, which is 0 if it was too long to be measured.
@@ -337,10 +215,35 @@ func seconds(s float64) string {
 	return number(s)
 }
 
-// perObject returns the KiB of peak memory for each object, compared with the first run.
-func perObject(run results.Run, all []results.Run) string {
-	if run.Objects == all[0].Objects {
+// holdings returns the runs of a contender with each number of objects, by that number, and the
+// numbers in order.
+func holdings(of results.Table) (sizes []int) {
+	for _, run := range of[ours] {
+		if !slices.Contains(sizes, run.Objects) {
+			sizes = append(sizes, run.Objects)
+		}
+	}
+	return sizes
+}
+
+// milliseconds formats the median of times in seconds.
+func milliseconds(s spread) string {
+	if s.n() == 0 {
 		return ""
 	}
-	return number((run.PeakMiB - all[0].PeakMiB) * 1024 / float64(run.Objects-all[0].Objects))
+	return number(s.Median() * 1000)
+}
+
+// perObject returns the median peak memory with a number of objects, and the KiB for each of
+// them, compared with none.
+func perObject(of results.Table, name string, objects int) string {
+	peak := map[int]spread{}
+	for _, run := range of[name] {
+		peak[run.Objects] = append(peak[run.Objects], run.PeakMiB)
+	}
+	text := number(peak[objects].Median())
+	if objects > 0 && len(peak[objects]) > 0 {
+		text += fmt.Sprintf(" (%s)", number((peak[objects].Median()-peak[0].Median())*1024/float64(objects)))
+	}
+	return text
 }

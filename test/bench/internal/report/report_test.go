@@ -7,87 +7,120 @@ package report
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/test/bench/internal/measure"
 	"example.com/sample-controller/test/bench/internal/results"
 )
 
 // measured returns a run that meets each target exactly.
 func measured() *results.Results {
 	r := results.New()
-	isolated := r.Tables[results.Isolated]
-	for name, rate := range map[string]float64{
-		ours: 300, bareSame: 300 / 0.95, "bare": 300 / 0.80, unlimited: 300 / 1.15, onRuntime: 300 / 1.65, "upstream": 6,
-	} {
-		isolated[name] = []results.Run{{Foos: 10, Seconds: 10 / rate, EventSeconds: 20 / rate, CPUSettled: 10000, SettledSeconds: 1}}
+	trial := func(rate, converged, minute float64) []results.Run {
+		return []results.Run{
+			{Round: 1, Foos: 10, Seconds: 10 / rate, CPUConverged: converged, CPUSettled: minute, SettledSeconds: 61, Rest: results.Rest{Seconds: 60}},
+			{Round: 2, Foos: 10, Seconds: 20 / rate, CPUConverged: 2 * converged},
+		}
 	}
-	for name, cpu := range map[string]float64{ours: 6, unlimited: 15, onRuntime: 10} {
-		isolated[name] = append(isolated[name], results.Run{
-			Foos: 10, Seconds: isolated[name][0].Seconds, CPUSettled: cpu, SettledSeconds: 45, Rest: results.Rest{Seconds: 60},
-		})
+	r.Tables[results.Installed] = results.Table{
+		ours: trial(300, 6, 7), unlimited: trial(300/0.85, 6, 14), onRuntime: trial(300/1.12, 7, 10),
 	}
-	for name, mebibytes := range map[string]float64{ours: 30, unlimited: 31} {
-		holdings := []results.Run{{PeakMiB: mebibytes}, {Objects: 1000, PeakMiB: mebibytes + 10}}
-		r.Tables[results.Settled][name], r.Tables[results.Foreign][name] = holdings, holdings
-		r.Tables[results.Peak][name] = []results.Run{{Foos: 10, PeakMiB: mebibytes}}
+	r.Tables[results.GoRun] = results.Table{ours: trial(300, 6, 7), unlimited: trial(300/0.85, 6, 14)}
+	r.Tables[results.Bare] = results.Table{ours: trial(300, 6, 7), bareSame: trial(300/0.9, 5, 5), "upstream": trial(10, 9, 9)[:1]}
+	holdings := func(mebibytes float64) []results.Run {
+		return []results.Run{{Round: 1, PeakMiB: 9}, {Round: 1, Objects: 1000, PeakMiB: mebibytes}}
 	}
+	r.Tables[results.Settled] = results.Table{ours: holdings(30), unlimited: holdings(31), onRuntime: holdings(40)}
+	r.Tables[results.Foreign] = r.Tables[results.Settled]
+	r.Tables[results.Peak] = results.Table{ours: {{Foos: 10, PeakMiB: 30}}, unlimited: {{Foos: 10, PeakMiB: 31}}}
 	r.Tables[results.Large] = results.Table{
 		ours:      {{Foos: 1, Objects: 9000, Seconds: 1, IdleSeconds: 2, CPUIdle: 3000, PeakMiB: 90, Rest: results.Rest{Seconds: 60}}},
 		onRuntime: {{Foos: 1, Objects: 9000, PeakMiB: 91}},
 	}
-	r.Tables[results.Whole][ours] = []results.Run{{Foos: 10, Seconds: 10. / 33, HalfSeconds: 7, Calls: map[string]float64{
-		"create deployments": 10, "update foos/status": 20, "create events": 20, "get foos": 90,
-	}}}
-	r.Tables[results.Whole][unlimited] = []results.Run{{Foos: 10, Seconds: 10. / 30, HalfSeconds: 10}}
+	r.Tables[results.Whole] = results.Table{
+		ours: {{Foos: 10, HalfSeconds: 7.5, Calls: map[string]float64{
+			"create deployments": 10, "update foos/status": 20, "create events": 20, "get foos": 90,
+		}}},
+		unlimited: {{Foos: 10, HalfSeconds: 10}}, onRuntime: {{Foos: 10, HalfSeconds: 7.5}},
+	}
 	r.Tables[results.Restart][ours] = []results.Run{{Foos: 1, Calls: map[string]float64{"list foos": 1}}}
+	for _, attack := range measure.Attacks {
+		r.Waits[attack.Name] = map[string][]results.Wait{ours: {{P50: 1, P99: 3}}}
+	}
+	r.Waits[measure.Idle][ours] = []results.Wait{{P50: 0.5, P99: 1}}
+	r.Profiles = map[string]map[string]float64{ours: {"garbage collector": 50}, bareSame: {"garbage collector": 40}}
 	return r
 }
 
 func TestTargets(t *testing.T) {
-	for _, target := range targets(measured()) {
-		if !target.met() {
-			t.Errorf("%s: %v with a target of %v: not met", target.Figure, target.Got, target.Bound())
+	expect := func(r *results.Results, want string) {
+		t.Helper()
+		for _, target := range targets(r) {
+			if got := target.Verdict(); got != want {
+				t.Errorf("%s: %v with a target of %v: %s, want %s", target.Figure, target.Got, target.Bound(), got, want)
+			}
 		}
 	}
-	for _, target := range targets(results.New()) {
-		if target.Got.n > 0 || target.met() {
-			t.Errorf("%s: met or measured without a measurement", target.Figure)
-		}
-	}
+	expect(measured(), met)
+	expect(results.New(), notMeasured)
 	r := measured()
-	r.Tables[results.Isolated][ours] = []results.Run{{
-		Foos: 10, Seconds: 2, EventSeconds: 10, CPUSettled: 30, SettledSeconds: 45,
-		Rest: results.Rest{Seconds: 60, Calls: map[string]float64{"get foos": 1}},
-	}}
-	r.Tables[results.Foreign][ours] = []results.Run{{PeakMiB: 31}}
+	for _, table := range []string{results.Installed, results.GoRun, results.Bare} {
+		for i := range r.Tables[table][ours] {
+			run := &r.Tables[table][ours][i]
+			run.Seconds, run.CPUConverged, run.CPUSettled = 11*run.Seconds, 1.1*run.CPUConverged, 1.1*run.CPUSettled
+			run.Rest.Calls = map[string]float64{"get foos": 1}
+		}
+	}
+	r.Tables[results.Settled][ours][1].PeakMiB = 31
 	r.Tables[results.Peak][ours] = []results.Run{{Foos: 10, PeakMiB: 31}}
-	r.Tables[results.Large][ours] = []results.Run{{Objects: 9000, PeakMiB: 91}}
-	r.Tables[results.Whole][ours] = []results.Run{{Foos: 100, Seconds: 100. / 32, HalfSeconds: 8, Calls: map[string]float64{
+	r.Tables[results.Whole][ours] = []results.Run{{Foos: 100, HalfSeconds: 8, Calls: map[string]float64{
 		"create deployments": 100, "update foos/status": 201, "create events": 100, "patch events": 101,
 	}}}
 	r.Tables[results.Restart][ours] = []results.Run{{Calls: map[string]float64{"patch foos": 1}}}
-	for _, target := range targets(r) {
-		if target.Got.n == 0 || target.met() {
-			t.Errorf("%s: %v with a target of %v: not missed", target.Figure, target.Got, target.Bound())
-		}
+	r.Waits[measure.Idle][ours] = []results.Wait{{P99: 0.9}}
+	expect(r, missed)
+}
+
+// TestVerdictNeedsTheWholeInterval: more rounds are made only while a bound is within the
+// interval.
+func TestVerdictNeedsTheWholeInterval(t *testing.T) {
+	r := measured()
+	if Undecided(r, results.Whole) {
+		t.Error("a target that is met is undecided")
+	}
+	for _, table := range []string{ours, unlimited} {
+		r.Tables[results.Whole][table] = append(r.Tables[results.Whole][table], results.Run{Round: 1, Foos: 10, HalfSeconds: 9})
+	}
+	if !Undecided(r, results.Whole) || Undecided(r, results.Bare) {
+		t.Error("a target whose rounds disagree is decided")
 	}
 }
 
-// TestRatios: the machine is half as fast in the second round, and only one contender has a
-// fourth.
+// TestRatios: the machine is half as fast in the second round, and the third failed for one
+// contender.
 func TestRatios(t *testing.T) {
-	runs := func(rates ...float64) (all []results.Run) {
-		for _, rate := range rates {
-			all = append(all, results.Run{PeakMiB: rate})
-		}
-		return all
-	}
-	if got, want := ratios(runs(300, 150, 310, 290), runs(150, 75, 100), peakMiB), (spread{2, 2, 3.1, 3}); got != want {
+	mine := []results.Run{{Round: 1, PeakMiB: 300}, {Round: 2, PeakMiB: 150}, {Round: 3, PeakMiB: 310}, {Round: 4, PeakMiB: 290}}
+	theirs := []results.Run{{Round: 1, PeakMiB: 150}, {Round: 2, PeakMiB: 75}, {Round: 4, PeakMiB: 100}}
+	if got, want := ratios(mine, theirs, peakMiB), (spread{2, 2, 2.9}); !slices.Equal(got, want) {
 		t.Errorf("the ratios are %v, want %v", got, want)
 	}
-	if got := ratios(runs(300), nil, peakMiB); got.n > 0 {
+	if got := ratios(mine, nil, peakMiB); len(got) > 0 {
 		t.Errorf("the ratio to nothing is %v", got)
+	}
+}
+
+// TestInterval: with six measurements, the median is between the extremes with a probability of
+// 1-2/2^6; with nine, between the second and the eighth with one of 1-2*10/2^9.
+func TestInterval(t *testing.T) {
+	for _, row := range []struct{ of, want spread }{
+		{spread{1}, spread{1, 1}}, {spread{3, 1, 2}, spread{1, 3}}, {spread{6, 5, 4, 3, 2, 1}, spread{1, 6}},
+		{spread{1, 2, 3, 4, 5, 6, 7, 8}, spread{1, 8}}, {spread{9, 1, 2, 3, 4, 5, 6, 7, 8}, spread{2, 8}},
+	} {
+		if low, high := row.of.interval(); low != row.want[0] || high != row.want[1] {
+			t.Errorf("the median of %v is within %v and %v, want %v", []float64(row.of), low, high, row.want)
+		}
 	}
 }
 
@@ -117,11 +150,11 @@ func TestWrite(t *testing.T) {
 			if row := "| ours | 1 | 2 | 3 | 90 |"; strings.Contains(string(page), row) != measured {
 				t.Errorf("the page has %q: %t", row, !measured)
 			}
-			if bars := "    bar [300, 261, 182, 6, 316, 375]\n"; strings.Contains(string(page), bars) != measured {
+			if bars := "    bar [0.7, 1.4, 1]\n"; strings.Contains(string(page), bars) != measured {
 				t.Errorf("the page has %q: %t", bars, !measured)
 			}
 			read, err := results.Read(filepath.Join(folder, "benchmarks/results.json"))
-			if err != nil || len(read.Tables[results.Isolated]) != len(r.Tables[results.Isolated]) {
+			if err != nil || len(read.Tables[results.Installed]) != len(r.Tables[results.Installed]) {
 				t.Errorf("reading the results beside the page: %v, %v", read, err)
 			}
 		})

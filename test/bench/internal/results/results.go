@@ -16,23 +16,26 @@ import (
 	"time"
 )
 
-// The tables of measurements.
+// The tables of measurements. In the first three, Foos wait and nothing but the program and
+// the API server runs.
 const (
-	Isolated = "Isolated" // Foos wait, without kube-controller-manager, scheduler and KWOK
-	Whole    = "Whole"    // Foos wait, with these
-	Restart  = "Restart"  // beside the Foos that the program itself has settled
-	Settled  = "Settled"  // beside settled Foos and their Deployments
-	Foreign  = "Foreign"  // beside Deployments unrelated to any Foo
-	Peak     = "Peak"     // Foos wait, beside such
-	Large    = "Large"    // beside very many settled Foos
+	Installed = "Installed" // each program as its installation runs it: GOMAXPROCS=1
+	GoRun     = "GoRun"     // each program as with go run: it uses all cores
+	Bare      = "Bare"      // beside a client without a controller
+	Whole     = "Whole"     // Foos wait, with kube-controller-manager, scheduler and KWOK
+	Restart   = "Restart"   // beside the Foos that the program itself has settled
+	Settled   = "Settled"   // beside settled Foos and their Deployments
+	Foreign   = "Foreign"   // beside Deployments unrelated to any Foo
+	Peak      = "Peak"      // Foos wait, beside such
+	Large     = "Large"     // beside very many settled Foos
 )
 
 // Parts are the parts that a run of the benchmark can be limited to, and tables the tables
-// of each.
+// of each. The part "waits" has Waits, and "profile" has Profiles.
 var (
-	Parts  = []string{"throughput", "whole", "memory", "large"}
+	Parts  = []string{"throughput", "whole", "waits", "profile", "memory", "large"}
 	tables = map[string][]string{
-		"throughput": {Isolated, Restart}, "whole": {Whole}, "memory": {Settled, Foreign, Peak}, "large": {Large},
+		"throughput": {Installed, GoRun, Bare, Restart}, "whole": {Whole}, "memory": {Settled, Foreign, Peak}, "large": {Large},
 	}
 )
 
@@ -46,6 +49,18 @@ type Results struct {
 	// Quick is true if the run was too small for meaningful figures.
 	Quick  bool
 	Tables map[string]Table
+	// Waits holds how long a tenant's Foos waited while another tenant attacked, by the name of
+	// the attack and of the contender.
+	Waits map[string]map[string][]Wait
+	// Profiles holds where the CPU of a contender went, in microseconds per Foo.
+	Profiles map[string]map[string]float64
+}
+
+// Wait is how long the Foos of a tenant waited until they had converged, in seconds: half of
+// them at most P50, and all but one in a hundred at most P99. Late of them were given up then.
+type Wait struct {
+	Foos, Late int
+	P50, P99   float64
 }
 
 // Table holds measurements by the name of the contender.
@@ -61,6 +76,9 @@ type Machine struct {
 
 // Run is what a program did and used after one start.
 type Run struct {
+	// Round is the round that the run belongs to: the runs of a round were made one after the
+	// other, so that they can be compared.
+	Round int
 	// Foos waited when the program started, beside Objects that need nothing.
 	Foos, Objects int
 	// Seconds is the time from the program's start to the convergence of the last Foo,
@@ -73,9 +91,9 @@ type Run struct {
 	// IdleSeconds is the time until the program was idle, which is when it had synced each
 	// object once; 0 if it took too long.
 	IdleSeconds float64
-	// CPUConverged, CPUIdle and CPUSettled are milliseconds of CPU from the program's start
-	// to the last convergence, until it was idle, and to SettledSeconds after the
-	// convergence. If that is one second, it is until it was idle.
+	// CPUConverged, CPUIdle and CPUSettled are milliseconds of user and system time from the
+	// program's start to the last convergence, until it was idle, and to the end, which was
+	// SettledSeconds after the convergence.
 	CPUConverged, CPUIdle, CPUSettled, SettledSeconds float64
 	// PeakMiB is the maximum of resident memory until then, and ResidentMiB what was
 	// resident at the end.
@@ -133,7 +151,7 @@ func (c Calls) total(prefix string) float64 {
 
 // New returns empty results.
 func New() *Results {
-	r := &Results{Versions: map[string]string{}, Tables: map[string]Table{}}
+	r := &Results{Versions: map[string]string{}, Tables: map[string]Table{}, Waits: map[string]map[string][]Wait{}, Profiles: map[string]map[string]float64{}}
 	r.Forget(nil)
 	return r
 }
@@ -146,6 +164,12 @@ func (r *Results) Forget(parts []string) {
 				r.Tables[name] = Table{}
 			}
 		}
+	}
+	if len(parts) == 0 || slices.Contains(parts, "waits") {
+		clear(r.Waits)
+	}
+	if len(parts) == 0 || slices.Contains(parts, "profile") {
+		clear(r.Profiles)
 	}
 }
 
