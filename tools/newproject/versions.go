@@ -112,10 +112,6 @@ func (a *versionAdder) rewrite(ctx context.Context) error {
 			continue
 		}
 		renamed := replaceAll(string(file.data), all)
-		if strings.HasPrefix(file.path, "artifacts/deploy/permissions/") { // the programs of both releases may be running
-			both := fmt.Sprintf("['%s/%s', '%[1]s/%s']", a.Group, a.to, a.Version)
-			renamed = strings.ReplaceAll(renamed, fmt.Sprintf("['%s/%s']", a.Group, a.to), both)
-		}
 		if renamed == string(file.data) {
 			continue
 		}
@@ -127,28 +123,36 @@ func (a *versionAdder) rewrite(ctx context.Context) error {
 }
 
 // keepOld gets back the types of the old version as they were, without the methods for the
-// sync loop, and declares that both versions have the same shape.
+// sync loop, admits the old version's program, which may run beside the new one, and declares
+// that both versions have the same shape.
 func (a *versionAdder) keepOld(ctx context.Context) error {
 	directory := path.Join("pkg/apis", a.Package, a.Version)
 	if _, err := git(ctx, a.dir, "checkout", "HEAD", "--", directory, ":!*/zz_generated.*", ":!*_test.go", ":!*owner.go"); err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(a.dir, directory, "*.go"))
-	if err != nil {
-		return err
-	}
+	const generated = "// +genclient\n"
+	deprecated := "// +kubebuilder:storageversion\n" +
+		`// +kubebuilder:deprecatedversion:warning="` + a.Group + "/" + a.Version + " is deprecated; use " + a.Group + "/" + a.to + "\"\n"
+	return errors.Join(
+		replaceIn(filepath.Join(a.dir, directory, "*.go"), generated, generated+deprecated),
+		replaceIn(filepath.Join(a.dir, "artifacts/deploy/permissions/*.yaml"),
+			fmt.Sprintf("['%s/%s']", a.Group, a.to), fmt.Sprintf("['%[1]s/%[2]s', '%[1]s/%[3]s']", a.Group, a.to, a.Version)),
+		a.declare())
+}
+
+// replaceIn replaces a text in the files that match a pattern.
+func replaceIn(pattern, old, replacement string) error {
+	files, err := filepath.Glob(pattern)
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
+		text, readErr := os.ReadFile(name)
+		if readErr != nil {
+			return readErr
 		}
-		kept := strings.ReplaceAll(string(text), "// +genclient\n", "// +genclient\n// +kubebuilder:storageversion\n"+
-			`// +kubebuilder:deprecatedversion:warning="`+a.Group+"/"+a.Version+" is deprecated; use "+a.Group+"/"+a.to+"\"\n")
-		if err := os.WriteFile(name, []byte(kept), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(text), old, replacement)), 0o644); err != nil {
 			return err
 		}
 	}
-	return a.declare()
+	return err
 }
 
 // declare writes the file that declares what differs between the versions: nothing yet.

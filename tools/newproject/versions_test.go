@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -42,4 +44,29 @@ func TestVersionsThatCannotBeAdded(t *testing.T) {
 	check("v2", "has 2 versions")
 	f.write(f.source, "foo.txt", "changed\n")
 	check("v1beta1", "has uncommitted changes")
+}
+
+// TestOnlyTheProjectAdmitsBothVersions: the state that newproject generated has the new one
+// alone, as each later update generates it. Otherwise an update would shut out the old release
+// during a migration.
+func TestOnlyTheProjectAdmitsBothVersions(t *testing.T) {
+	f := newSource(t)
+	const policy, types = "artifacts/deploy/permissions/policy.yaml", "pkg/apis/samplecontroller/v1alpha1/types.go"
+	f.write(f.source, types, "// +genclient\n")
+	f.write(f.source, policy, "['samplecontroller.k8s.io/v1alpha1']\n")
+	f.commit(f.source)
+	for _, step := range []struct {
+		do   func(*versionAdder) error
+		want string
+	}{
+		{func(a *versionAdder) error { return a.rewrite(t.Context()) }, "['samplecontroller.k8s.io/v1beta1']\n"},
+		{func(a *versionAdder) error { return a.keepOld(t.Context()) }, "['samplecontroller.k8s.io/v1beta1', 'samplecontroller.k8s.io/v1alpha1']\n"},
+	} {
+		if err := step.do(&versionAdder{names: sample, dir: f.source, to: "v1beta1"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(filepath.Join(f.source, policy)); string(got) != step.want {
+			t.Errorf("the policy is %q, want %q (%v)", got, step.want, err)
+		}
+	}
 }
