@@ -246,8 +246,8 @@ func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
 
 // maxDeletions is how many children of a kind one sync deletes. A Foo may control any number,
 // because whoever creates an object chooses its owner reference. The events of these deletions
-// requeue the Foo for the rest, behind other Foos.
-const maxDeletions = 10
+// requeue the Foo for the rest, behind other Foos, which wait for three calls per deletion.
+const maxDeletions = 3
 
 // deleteObsolete deletes the children of a kind that a Foo no longer wants, as after a
 // rename. A deletion can't be undone, so all its preconditions are read live: the child that
