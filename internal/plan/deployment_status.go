@@ -157,8 +157,11 @@ func selectorText(selector *metav1.LabelSelector) string {
 		return ""
 	}
 	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil || len(parsed.String()) > maxSelector {
+	if err != nil {
 		return ""
 	}
-	return parsed.String()
+	if text := parsed.String(); len(text) <= maxSelector {
+		return text
+	}
+	return ""
 }
