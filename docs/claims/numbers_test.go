@@ -47,6 +47,20 @@ func TestNumbersAgree(t *testing.T) {
 	}
 }
 
+// TestSizesAreTrue compares the table of sizes with the files, to a fiftieth.
+func TestSizesAreTrue(t *testing.T) {
+	rows := regexp.MustCompile(`(?m)^\| [^|]* \| `+"`(.*)`"+` \| ([\d,]+) \|$`).FindAllStringSubmatch(read(t, "docs/from-upstream.md"), -1)
+	if len(rows) == 0 {
+		t.Error("docs/from-upstream.md has no table of sizes")
+	}
+	for _, row := range rows {
+		said, err := strconv.ParseFloat(strings.ReplaceAll(row[2], ",", ""), 64)
+		if got := count(t, "\n", tracked(t, strings.Fields(row[1])...)...); err != nil || math.Abs(said-got) > got/50 {
+			t.Errorf("docs/from-upstream.md says %s lines for %s: there are %v", row[2], row[1], got)
+		}
+	}
+}
+
 // numbers returns the numbers in the groups of an expression in a document, whose lines it joins.
 func numbers(t *testing.T, document, expression string) (found []float64) {
 	t.Helper()
