@@ -192,11 +192,10 @@ func TestAFoosDeploymentRunsItsPods(t *testing.T) {
 	ns := newNamespace(t)
 	ns.startController(t)
 	for sentence, check := range map[string]func(*testing.T, *namespace){
-		"a Foo that leaves replicas out gets one Pod":                      checkReplicasLeftOut,
-		"a Foo's Pods become ready, and go with it":                        checkPodsOfADeletedFoo,
-		"a Deployment created by hand is adopted with its own selector":    checkAdoptionByHand,
-		"an autoscaler's replicas stay, however often they change":         checkAutoscaled,
-		"what the API server refuses is told apart by the text it answers": checkRefusals,
+		"a Foo's Pods become ready, and go with it":                           checkPodsOfADeletedFoo,
+		"a Deployment created by hand is adopted with its own selector":       checkAdoptionByHand,
+		"without replicas there is one Pod, and an autoscaler's number stays": checkAutoscaled,
+		"what the API server refuses is told apart by the text it answers":    checkRefusals,
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
@@ -212,14 +211,6 @@ func (ns *namespace) podsOf(t *testing.T, foo string) []corev1.Pod {
 	pods, err := ns.in.kube.CoreV1().Pods(ns.name).List(t.Context(), selected)
 	footest.Must(t, err)
 	return pods.Items
-}
-
-func checkReplicasLeftOut(t *testing.T, ns *namespace) {
-	ns.createReadyFoo(t, newFoo("left-out", 0))
-	ns.awaitReplicas(t, "left-out", 1)
-	if pods := ns.podsOf(t, "left-out"); len(pods) != 1 {
-		t.Errorf("There are %d Pods, want 1", len(pods))
-	}
 }
 
 func checkPodsOfADeletedFoo(t *testing.T, ns *namespace) {
@@ -265,6 +256,7 @@ func checkAdoptionByHand(t *testing.T, ns *namespace) {
 
 func checkAutoscaled(t *testing.T, ns *namespace) {
 	foo := ns.createReadyFoo(t, newFoo("elastic", 0))
+	ns.awaitReplicas(t, "elastic", 1)
 	for _, replicas := range []int32{3, 1, 2} {
 		ns.kubectl(t, "scale", "deployment/elastic", fmt.Sprintf("--replicas=%d", replicas))
 		ns.awaitReplicas(t, "elastic", replicas)
