@@ -52,11 +52,21 @@ patches:
   patch: '{kind: Deployment, apiVersion: apps/v1, metadata: {name: any}, spec: {template: {spec: {nodeSelector: {disk: ssd}}}}}'
 - target: {kind: PodDisruptionBudget}
   patch: '{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: any}, $patch: delete}'`},
-		{"under other names", "team-sample-controller", "", "resources: [BASE/deploy]\nnamePrefix: team-\nnamespace: team-sample-controller"},
+		{"under other names", "team-sample-controller", everything, `resources: [BASE/deploy, BASE/monitoring]
+namePrefix: team-
+namespace: team-sample-controller
+patches:
+- target: {kind: Secret}
+  patch: |-
+    - {op: replace, path: /metadata/annotations/kubernetes.io~1service-account.name, value: team-sample-controller-scraper}
+- target: {kind: ServiceMonitor}
+  patch: |-
+    - {op: replace, path: /spec/endpoints/0/authorization/credentials/name, value: team-sample-controller-scraper}`},
 	} {
 		t.Run(c.say, func(t *testing.T) {
-			got, want := template(t, c.namespace, c.namespace, c.values), kustomize(t, overlay(t, c.kustomization))
-			unlikeKustomize(t, got, c.namespace)
+			release := strings.TrimSuffix(c.namespace, "-"+program) // its objects have the name of the namespace
+			got, want := template(t, release, c.namespace, c.values), kustomize(t, overlay(t, c.kustomization))
+			unlikeKustomize(t, got, release)
 			unlikeHelm(t, want, c.namespace)
 			footest.ExpectEqual(t, "the chart (run make chart, or change a template)", want, got)
 		})

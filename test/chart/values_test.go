@@ -5,7 +5,7 @@
 package test
 
 import (
-	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -63,6 +63,9 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 	}
 }
 
+// accountIn matches each reference to a service account in an object in JSON.
+var accountIn = regexp.MustCompile(`"(?:kind":"ServiceAccount","(?:serviceAccount":\{")?name|paramRef":\{"name|serviceAccountName)":"([^"]+)"`)
+
 func TestEmptyAndUnusualValues(t *testing.T) {
 	objects := template(t, program, program, `{resources: null, securityContext: null, replicas: 0, topologySpreadConstraints: [],
 		podSecurityContext: {runAsUser: null}, nodeSelector: {zone: "1", "on": "true"}, podAnnotations: {note: "a: {{ b }} # c"},
@@ -82,11 +85,24 @@ func TestEmptyAndUnusualValues(t *testing.T) {
 	for path, want := range map[string]any{
 		"spec replicas": 0, "spec template spec securityContext runAsUser": nil, "spec template spec securityContext runAsNonRoot": true,
 		"spec template spec nodeSelector zone": "1", "spec template spec nodeSelector on": "true", "spec template metadata annotations note": "a: {{ b }} # c",
-		"spec template metadata labels number": "12", "spec template spec serviceAccountName": "007", "spec template spec topologySpreadConstraints": nil,
+		"spec template metadata labels number": "12", "spec template spec topologySpreadConstraints": nil,
 	} {
 		if got := at(deployment, strings.Fields(path)...); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
 		}
+	}
+	references := 0
+	for id, object := range objects {
+		text, err := json.Marshal(object)
+		footest.Must(t, err)
+		for _, found := range accountIn.FindAllStringSubmatch(string(text), -1) {
+			if references++; found[1] != "007" {
+				t.Errorf("%s refers to the account %s", id, found[1])
+			}
+		}
+	}
+	if references < 7 {
+		t.Errorf("Only %d references to the account were found", references)
 	}
 	if got := at(objects["Role sample-controller"], "metadata", "namespace"); got != "123" {
 		t.Errorf("The Role is in %v", got)
@@ -102,6 +118,8 @@ func TestEmptyAndUnusualValues(t *testing.T) {
 // dnsLabel matches the Service names that every supported release of Kubernetes accepts.
 var dnsLabel = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
+// TestNamesAreValidForAnyRelease also checks that the names of a release's objects contain its own, and
+// those of cluster-scoped ones its namespace, so that releases share no object, except for the CRD.
 func TestNamesAreValidForAnyRelease(t *testing.T) {
 	long := strings.Repeat("very-", 10) + "big"
 	for _, c := range []struct{ release, values, want string }{
@@ -123,8 +141,9 @@ func TestNamesAreValidForAnyRelease(t *testing.T) {
 			}
 			for id, object := range objects {
 				name := at(object, "metadata", "name").(string)
-				if namespace := at(object, "metadata", "namespace"); namespace == nil && object["kind"] != "CustomResourceDefinition" && !strings.HasSuffix(name, ".team") {
-					t.Errorf("%s is cluster-scoped, and its name does not contain the release's namespace", id)
+				isScoped := at(object, "metadata", "namespace") != nil || strings.HasSuffix(name, ".team")
+				if object["kind"] != "CustomResourceDefinition" && !(isScoped && strings.HasPrefix(name, c.want)) {
+					t.Errorf("%s may be another release's, too: its name lacks %s, or it is cluster-scoped and not of .team", id, c.want)
 				}
 				if object["kind"] == "Service" && !dnsLabel.MatchString(name) {
 					t.Errorf("%s is not a valid name of a Service", id)
@@ -134,76 +153,6 @@ func TestNamesAreValidForAnyRelease(t *testing.T) {
 	}
 	if _, err := tryTemplate(t, "1st", "team", ""); err == nil || !strings.Contains(err.Error(), "set fullnameOverride") {
 		t.Errorf("A release that begins with a digit: %v", err)
-	}
-}
-
-// TestReferencesFollowTheRelease checks that every object to which another refers exists
-// in the release, for any name of the release.
-func TestReferencesFollowTheRelease(t *testing.T) {
-	for _, values := range []string{"", "watchNamespace: blue", "serviceAccount: {name: special}", "fullnameOverride: other"} {
-		objects := template(t, "one", "team", values+"\n"+everything)
-		seen := 0
-		for id, object := range objects {
-			delete(object, "kind") // it refers to nothing
-			for _, reference := range referencesIn("", object) {
-				seen++
-				if namespace := reference["namespace"]; namespace != nil && namespace != "team" {
-					t.Errorf("With %q, %s refers to %v in another namespace", values, id, reference)
-				}
-				if objects[fmt.Sprint(reference["kind"], " ", reference["name"])] == nil {
-					t.Errorf("With %q, %s refers to %v, which does not exist", values, id, reference)
-				}
-			}
-		}
-		if seen < 13 {
-			t.Errorf("With %q there are only %d references", values, seen)
-		}
-	}
-}
-
-// kindAt are the kinds of the references under keys that imply them.
-var kindAt = map[string]string{
-	"paramRef": "ServiceAccount", "serviceAccount": "ServiceAccount", "serviceAccountName": "ServiceAccount",
-	"policyName": "ValidatingAdmissionPolicy", "credentials": "Secret",
-}
-
-// referencesIn returns the references to objects within the value of a key.
-func referencesIn(key string, value any) (found []mapping) {
-	switch value := value.(type) {
-	case string:
-		if kind := kindAt[key]; kind != "" {
-			found = append(found, mapping{"kind": kind, "name": value})
-		}
-	case []any:
-		for _, element := range value {
-			found = append(found, referencesIn(key, element)...)
-		}
-	case mapping:
-		if kind := cmp.Or[any](value["kind"], kindAt[key]); kind != "" && value["name"] != nil {
-			found = append(found, mapping{"kind": kind, "name": value["name"], "namespace": value["namespace"]})
-		}
-		for key, inner := range value {
-			found = append(found, referencesIn(key, inner)...)
-		}
-	}
-	return found
-}
-
-// TestReleasesShareNoObject checks that several releases, in one namespace or in two,
-// have no object in common except the CRD.
-func TestReleasesShareNoObject(t *testing.T) {
-	seen := map[string]string{}
-	for _, release := range []struct{ name, namespace string }{
-		{"sample-controller", "sample-controller"}, {"sample-controller", "red"}, {"sample-controller", "blue"}, {"one", "red"}, {"two", "red"},
-	} {
-		for id, object := range template(t, release.name, release.namespace, "crds: {install: false}\n"+everything) {
-			namespace, _ := at(object, "metadata", "namespace").(string)
-			id, who := namespace+"/"+id, release.namespace+"/"+release.name
-			if before, ok := seen[id]; ok {
-				t.Errorf("%s belongs to %s and to %s", id, before, who)
-			}
-			seen[id] = who
-		}
 	}
 }
 
