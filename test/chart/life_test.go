@@ -13,8 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -29,7 +28,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	const release, namespace, name = "blue", "team", "blue-sample-controller"
 	footest.Must(t, c.install(release, namespace, ""))
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
-	foo, made := c.makeFoo(namespace, name)
+	isUnchanged := c.makeFoo(namespace, name)
 
 	footest.Must(t, c.helm(namespace, "{replicas: 3, workers: 8, networkPolicy: {enabled: false}}", "upgrade", release, folder))
 	if got := c.field("deployment/"+name, namespace, ".status.availableReplicas"); got != "3" {
@@ -52,8 +51,7 @@ func TestReleaseLifecycle(t *testing.T) {
 			t.Errorf("After the uninstall, %s still exists", got)
 		}
 	}
-	c.isUnchanged(foos, foo)
-	c.isUnchanged(deployments, made)
+	isUnchanged()
 
 	// The CRD is still installed. Another release takes it over or ignores it.
 	if err := c.install("green", "elsewhere", ""); err == nil || !strings.Contains(err.Error(), definition) {
@@ -63,7 +61,7 @@ func TestReleaseLifecycle(t *testing.T) {
 	footest.Must(t, c.install("red", "elsewhere", "{crds: {install: false}, watchNamespace: default, nginxImage: mirror.example.com/nginx:1}"))
 	c.isRestrictedByPolicy("elsewhere", "green-sample-controller", "nginx:latest")
 	c.isRestrictedByPolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
-	c.isUnchanged(foos, foo)
+	isUnchanged()
 
 	// The API server must accept the objects that result from unusual values.
 	footest.Must(t, c.install(strings.Repeat("very-", 10)+"big", "elsewhere", `{crds: {install: false}, replicas: 1, workers: 26, logVerbosity: 2,
@@ -117,15 +115,13 @@ func TestReleaseTakesOverFromKustomize(t *testing.T) {
 	c := newCluster(t)
 	c.kubectl("apply", "--kustomize="+overlay(t, "resources: [BASE/deploy]"))
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
-	foo, made := c.makeFoo(program, program)
+	isUnchanged := c.makeFoo(program, program)
 	c.kubectl("delete", "deployment", "--namespace="+program, program)
 	footest.Must(t, c.install(program, program, "", "--take-ownership", "--force-conflicts"))
-	c.isUnchanged(foos, foo)
-	c.isUnchanged(deployments, made)
+	isUnchanged()
 	c.isRestrictedByPolicy(program, program, "nginx:latest")
 	footest.Must(t, c.helm(program, "", "uninstall", program))
-	c.isUnchanged(foos, foo)
-	c.isUnchanged(deployments, made)
+	isUnchanged()
 }
 
 // replaceIn replaces text in a file.
@@ -139,15 +135,16 @@ func replaceIn(t *testing.T, file, from, to string) {
 	footest.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), from, to)), 0o600))
 }
 
-// makeFoo creates the example of a Foo, and with the controller's account its Deployment.
-func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructured.Unstructured) {
+// makeFoo creates the example of a Foo, and with the controller's account its Deployment. It returns
+// a check that neither was recreated, or its spec changed.
+func (c *cluster) makeFoo(namespace, account string) (isUnchanged func()) {
 	c.Helper()
 	const name = "example-foo"
 	c.isRestrictedByPolicy(namespace, account, "nginx:latest")
 	c.kubectl("create", "--filename="+root+"/artifacts/examples/example-foo.yaml")
-	foo = c.get(foos, "default", name)
+	uid := types.UID(c.field("foo/"+name, "default", ".metadata.uid"))
 	child := footest.Unstored(name)
-	footest.WithOwner(foo.GetAPIVersion(), "Foo", foo.GetUID())(child)
+	footest.WithOwner(footest.FooKind.Resource.GroupVersion().String(), "Foo", uid)(child)
 	sent, err := testcluster.Untyped(child, deployments.GroupVersion().WithKind("Deployment"))
 	footest.Must(c.T, err)
 	config, err := testcluster.ConfigOf(c.Context(), c.config, namespace, account)
@@ -157,7 +154,15 @@ func (c *cluster) makeFoo(namespace, account string) (foo, deployment *unstructu
 	_, err = client.Resource(deployments).Namespace("default").Create(c.Context(), sent, metav1.CreateOptions{})
 	footest.Must(c.T, err)
 	c.kubectl("wait", "--for=condition=Available", "deployment/"+name)
-	return foo, c.get(deployments, "default", name)
+	state := func() string {
+		return c.kubectl("get", "foo/"+name, "deployment/"+name, "--namespace=default", "--output=jsonpath={range .items[*]}"+
+			"{.kind} {.metadata.uid} {.metadata.generation} {.metadata.deletionTimestamp}{end}")
+	}
+	before := state()
+	return func() {
+		c.Helper()
+		footest.ExpectEqual(c.T, "the Foo and its Deployment", before, state())
+	}
 }
 
 // isRestrictedByPolicy checks with a token of the service account that it may write a Foo's
@@ -172,20 +177,10 @@ func (c *cluster) isRestrictedByPolicy(namespace, account, image string) {
 	footest.Must(c.T, testcluster.AwaitPolicy(c.Context(), config, "default", deployments, child))
 }
 
-// isUnchanged fails the test if an object was recreated or its spec changed.
-func (c *cluster) isUnchanged(resource schema.GroupVersionResource, before *unstructured.Unstructured) {
-	c.Helper()
-	after := c.get(resource, before.GetNamespace(), before.GetName())
-	if after.GetUID() != before.GetUID() || after.GetGeneration() != before.GetGeneration() || after.GetDeletionTimestamp() != nil {
-		c.Errorf("%s %s was %s, generation %d, and is %s, generation %d", before.GetKind(), before.GetName(),
-			before.GetUID(), before.GetGeneration(), after.GetUID(), after.GetGeneration())
-	}
-}
-
 // patience limits each wait for the cluster.
 const patience = 2 * time.Minute
 
-var foos, deployments = footest.FooKind.Resource, footest.Primary.Resource
+var deployments = footest.Primary.Resource
 
 const definition = "foos.samplecontroller.k8s.io"
 
@@ -194,7 +189,6 @@ type cluster struct {
 	*testing.T
 	kubeconfig string
 	config     *rest.Config
-	objects    dynamic.Interface
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -208,8 +202,6 @@ func newCluster(t *testing.T) *cluster {
 	})
 	c := &cluster{T: t, kubeconfig: up.Kubeconfig}
 	c.config, err = testcluster.LoadConfig(c.kubeconfig)
-	footest.Must(t, err)
-	c.objects, err = dynamic.NewForConfig(c.config)
 	footest.Must(t, err)
 	return c
 }
@@ -234,14 +226,6 @@ func (c *cluster) helm(namespace, values string, args ...string) error {
 func (c *cluster) install(release, namespace, values string, flags ...string) error {
 	c.Helper()
 	return c.helm(namespace, values, append([]string{"install", release, folder, "--create-namespace"}, flags...)...)
-}
-
-// get reads an object. The namespace is empty for a cluster-scoped object.
-func (c *cluster) get(resource schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
-	c.Helper()
-	got, err := c.objects.Resource(resource).Namespace(namespace).Get(c.Context(), name, metav1.GetOptions{})
-	footest.Must(c.T, err)
-	return got
 }
 
 // field returns a field of an object, as kubectl prints it.

@@ -196,18 +196,6 @@ func (k kindIn) awaitSyncs(t *testing.T) {
 	k.awaitReady(t, name)
 }
 
-// changeOwner changes an owner as a user would.
-func (k kindIn) changeOwner(t *testing.T, name string, change func(foo footest.Object)) {
-	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		foo := get(t, k.owners(), name)
-		change(foo)
-		_, err := k.owners().Update(t.Context(), foo)
-		return err
-	})
-	footest.Must(t, err)
-}
-
 // awaitChild waits until the child of an owner exists and check accepts it.
 func (k kindIn) awaitChild(t *testing.T, want string, of footest.Object, check func(footest.Object) error) footest.Object {
 	t.Helper()
@@ -239,14 +227,14 @@ func (k kindIn) awaitSettled(t *testing.T, foo footest.Object) footest.Object {
 	})
 }
 
-// change changes a child as a user would. Others may write at any time.
-func (k kindIn) change(t *testing.T, name string, change func(footest.Object)) (changed footest.Object) {
+// change changes an object as a user would. Others may write at any time.
+func (o objects) change(t *testing.T, name string, change func(footest.Object)) (changed footest.Object) {
 	t.Helper()
 	often := wait.Backoff{Duration: 10 * time.Millisecond, Steps: 100}
 	err := retry.RetryOnConflict(often, func() (err error) {
-		child := get(t, k.children(), name)
-		change(child)
-		changed, err = k.children().Update(t.Context(), child)
+		object := get(t, o, name)
+		change(object)
+		changed, err = o.Update(t.Context(), object)
 		return err
 	})
 	footest.Must(t, err)
@@ -266,7 +254,7 @@ func (k kindIn) createForeign(t *testing.T, foo footest.Object) footest.Object {
 // handOver lets an owner adopt the object that has the name of its child.
 func (k kindIn) handOver(t *testing.T, to footest.Object) {
 	t.Helper()
-	k.change(t, k.Name(to), footest.WithAdoptBy(to.GetName()))
+	k.children().change(t, k.Name(to), footest.WithAdoptBy(to.GetName()))
 }
 
 // othersPart returns what a user may write of an object, without the fields that a Foo
@@ -288,7 +276,7 @@ func (k kindIn) checkDrift(t *testing.T) {
 	foo := k.createOwner(t, k.asking("drifts"))
 	child := k.awaitChild(t, "the child is created", foo, k.isAsAsked(foo))
 	k.awaitReady(t, foo.GetName())
-	drifted := k.change(t, child.GetName(), func(child footest.Object) {
+	drifted := k.children().change(t, child.GetName(), func(child footest.Object) {
 		k.Drift(child, foo)
 		k.Edit(child, "kept")
 	})
@@ -323,10 +311,10 @@ func (k kindIn) checkDeleted(t *testing.T) {
 func (k kindIn) checkUnset(t *testing.T) {
 	foo := k.createOwner(t, k.asking("unset"))
 	child := k.awaitChild(t, "the child is created", foo, k.isAsAsked(foo))
-	k.changeOwner(t, foo.GetName(), k.Unset)
+	k.owners().change(t, foo.GetName(), k.Unset)
 	awaitGone(t, k.children(), child.GetName())
 	k.awaitReady(t, foo.GetName())
-	k.changeOwner(t, foo.GetName(), k.Ask)
+	k.owners().change(t, foo.GetName(), k.Ask)
 	k.awaitChild(t, "the child is created again", foo, k.isAsAsked(foo))
 	k.awaitReady(t, foo.GetName())
 }
@@ -338,7 +326,7 @@ func (k kindIn) checkRenamed(t *testing.T) {
 	foo := k.createOwner(t, k.Owner().Asking(name, name, 1))
 	k.awaitReady(t, name)
 	rename := func(child string) {
-		k.changeOwner(t, name, func(foo footest.Object) { k.Owner().Rename(foo, child) })
+		k.owners().change(t, name, func(foo footest.Object) { k.Owner().Rename(foo, child) })
 	}
 	k.createForeign(t, k.Owner().New(name, "taken", 1))
 	rename("taken")
@@ -375,7 +363,7 @@ func (k kindIn) checkForeign(t *testing.T) {
 		return now
 	}
 	expect(foreign)
-	edited := k.change(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
+	edited := k.children().change(t, foreign.GetName(), func(child footest.Object) { k.Edit(child, "touched") })
 	k.awaitSyncs(t)
 	if now := expect(edited); now.GetOwnerReferences() != nil {
 		t.Errorf("Its owners are %v", now.GetOwnerReferences())

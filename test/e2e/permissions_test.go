@@ -180,7 +180,7 @@ func newTrial(t *testing.T, objects manifests) *trial {
 	tr.account = tr.home.newAccountWith(t, objects, tr.foos.name)
 	// Create the reader first, because the controller caches refusals.
 	tr.readerToken = tr.home.newReader(t, "reader", metricsReader+tr.home.name, "/metrics")
-	tr.account.kubeconfig = behindProxy(t, tr.account, tr.note, tr.noteAnswer)
+	tr.account.kubeconfig = behindProxy(t, tr.account, func(*http.Request) {}, tr.note)
 	tr.flags = append(tr.account.flags(), "-leader-elect-resource-namespace="+tr.home.name,
 		"-v=2", "-namespace="+tr.foos.name, "-leader-elect-lease-duration=30s", "-leader-elect-renew-deadline=25s",
 		"-metrics-bind-address="+anyPort)
@@ -190,22 +190,16 @@ func newTrial(t *testing.T, objects manifests) *trial {
 // requestInfo reads requests as the API server does.
 var requestInfo = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// note notes the permission that a request takes.
-func (tr *trial) note(r *http.Request) {
-	if info, err := requestInfo.NewRequestInfo(r); err == nil && info.IsResourceRequest {
-		tr.mu.Lock()
-		defer tr.mu.Unlock()
+// note notes the permission that a request takes, and a refusal.
+func (tr *trial) note(r *http.Response) error {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if info, err := requestInfo.NewRequestInfo(r.Request); err == nil && info.IsResourceRequest {
 		tr.requests = append(tr.requests, authorizationv1.ResourceAttributes{
 			Namespace: info.Namespace, Verb: info.Verb, Group: info.APIGroup, Resource: info.Resource, Subresource: info.Subresource, Name: info.Name,
 		})
 	}
-}
-
-// noteAnswer notes a refusal.
-func (tr *trial) noteAnswer(r *http.Response) error {
 	if r.StatusCode == http.StatusForbidden {
-		tr.mu.Lock()
-		defer tr.mu.Unlock()
 		tr.refused = append(tr.refused, r.Request.Method+" "+r.Request.URL.Path)
 	}
 	return nil

@@ -205,7 +205,10 @@ func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	own := newOwnCluster(t)
 	footest.Must(t, own.installCRDs(t.Context()))
-	ns, beside := own.newNamespace(t), own.newNamespace(t)
+	ns, err := own.createNamespace(t.Context()) // which goes with the cluster
+	footest.Must(t, err)
+	beside, err := own.createNamespace(t.Context())
+	footest.Must(t, err)
 	account := own.inDefault().newAccount(t)
 	footest.Must(t, account.awaitFoosAsOwners(t.Context(), metav1.NamespaceDefault))
 	longName := strings.Repeat("a", 64)
@@ -232,7 +235,7 @@ func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 		footest.Must(t, err)
 		writeStatus(name, status, nil, testcluster.Succeeded)
 	}
-	_, err := ns.rawFoos().Create(t.Context(), rawFoo(longName, "deploymentName", "long"), metav1.CreateOptions{})
+	_, err = ns.rawFoos().Create(t.Context(), rawFoo(longName, "deploymentName", "long"), metav1.CreateOptions{})
 	footest.Must(t, err)
 	own.kubectl(t, "replace", "--filename="+crdFolder)
 	writeStatus("time", largeNumber, dryRun, apierrors.IsInvalid)
@@ -249,14 +252,6 @@ func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 	ns.kubectl(t, "scale", "foo/time", "--replicas=2")
 	ns.awaitReplicas(t, "time", 2)
 	beside.createReadyFoo(t, newFoo("later", 1))
-}
-
-// newNamespace creates a namespace that lasts as long as the test's own cluster.
-func (c *testCluster) newNamespace(t *testing.T) *namespace {
-	t.Helper()
-	ns, err := c.createNamespace(t.Context())
-	footest.Must(t, err)
-	return ns
 }
 
 // rawFoos returns a client for Foos that our types can't represent.
