@@ -36,7 +36,7 @@ func (ns *namespace) deployments() typedappsv1.DeploymentInterface {
 // TestAnOverlayNamesTheMirrorInOnePlace checks that one line of an overlay sets the image
 // for both the program and the policy, so that the policy accepts this image and no
 // other. Existing Deployments follow. The writes of the old leader are refused until a
-// new leader has the Lease, unless the overlay also allows the earlier image.
+// new leader has the Lease; TestTwoInstallationsInOneNamespace also allows the earlier image.
 func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	t.Parallel()
 	c := newOwnCluster(t, testcluster.ControlPlaneOnly)
@@ -60,11 +60,6 @@ func TestAnOverlayNamesTheMirrorInOnePlace(t *testing.T) {
 	c.startInstalled(t, shippedName)
 	ns.awaitImage(t, "new", mirror)
 	ns.awaitImage(t, "old", mirror)
-
-	const newest = "registry.example.com/mirror/nginx:1.30"
-	install(setsImage(newest)+allowsEarlier(mirror)).runsOnly(t, newest, "nginx:latest")
-	k.createOwner(t, newFoo("during", 1))
-	ns.awaitImage(t, "during", mirror)
 }
 
 // runsOnly waits until the policy accepts a Foo's Deployment with an image and refuses

@@ -22,7 +22,6 @@ var deployments = &row{
 	others:    func(child object) { shareDeployment(child.(*appsv1.Deployment)) },
 	creates: anyType(slices.Concat(podWrites(onlyPlainPods), containerWrites, []attempt[*appsv1.Deployment]{
 		{"as an older release and upstream's controller make it", withoutSettings, ""},
-		{"10 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(10)) }, ""},
 		{"11 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
 		{"no Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, onlyTenPods},
 		{"Pods that others' Service selects", labelPods("service", "bank"), onlyItsLabels},
@@ -31,7 +30,6 @@ var deployments = &row{
 		{"another container", addContainer, onlyOne},
 	})...),
 	updates: anyType(slices.Concat(podWrites(keepPods), containerWrites, []attempt[*appsv1.Deployment]{
-		{"the size", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(3)) }, ""},
 		{"the owned labels, restored", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "nginx" }, ""},
 		{"more Pods than a Foo may ask for", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
 		{"a pause", func(d *appsv1.Deployment) { d.Spec.Paused = true }, keepSettings},
