@@ -141,8 +141,8 @@ func TestNamesAreValidForAnyRelease(t *testing.T) {
 			}
 			for id, object := range objects {
 				name := at(object, "metadata", "name").(string)
-				isScoped := at(object, "metadata", "namespace") != nil || strings.HasSuffix(name, ".team")
-				if object["kind"] != "CustomResourceDefinition" && !(isScoped && strings.HasPrefix(name, c.want)) {
+				isShared := at(object, "metadata", "namespace") == nil && !strings.HasSuffix(name, ".team")
+				if object["kind"] != "CustomResourceDefinition" && (isShared || !strings.HasPrefix(name, c.want)) {
 					t.Errorf("%s may be another release's, too: its name lacks %s, or it is cluster-scoped and not of .team", id, c.want)
 				}
 				if object["kind"] == "Service" && !dnsLabel.MatchString(name) {

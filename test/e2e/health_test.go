@@ -84,44 +84,30 @@ func TestTheControllerWaitsForAMissingCRD(t *testing.T) {
 }
 
 // TestAStandbyTakesOver checks that a standby is ready, because it could take over, that it
-// counts the Foos, too, and that it takes over.
+// counts the Foos, too, and that it takes over from a leader that is killed.
+// TestEachPermissionIsNeeded stops one.
 func TestAStandbyTakesOver(t *testing.T) {
 	t.Parallel()
-	for name, row := range map[string]struct {
-		signal syscall.Signal
-		code   int
-	}{
-		"from a leader that is killed":  {syscall.SIGKILL, -1},
-		"from a leader that is stopped": {syscall.SIGTERM, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := newNamespace(t)
-			flags := append(ns.newAccount(t).flags(), "-namespace="+ns.name,
-				"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
-			leader := startController(t, flags...)
-			leader.awaitLog(t, working, 1)
-			ns.createReadyFoo(t, newFoo("before", 1))
-			standby := startController(t, flags...)
-			standby.awaitLog(t, standingBy, 1)
-			standby.expectHealth(t, "/readyz", http.StatusOK)
-			standby.expectHealth(t, "/healthz", http.StatusOK)
-			token := ns.newReader(t, "reader", metricsReader+ns.name, "/metrics")
-			standby.awaitMetrics(t, token, masterStatus(ns, 0), `sample_controller_foos{ready="True"} 1`,
-				`sample_controller_sync_duration_seconds_count{result="success"} 0`)
-			leader.awaitMetrics(t, token, masterStatus(ns, 1), `sample_controller_foos{ready="True"} 1`)
-			if standby.log.Count(working) > 0 {
-				t.Error("The standby has started its workers")
-			}
-
-			leader.end(t, row.signal)
-			if code := leader.State().ExitCode(); code != row.code {
-				t.Errorf("The leader's exit code is %d, want %d", code, row.code)
-			}
-			standby.awaitLog(t, working, 1)
-			ns.createReadyFoo(t, newFoo("after", 1))
-		})
+	ns := newNamespace(t)
+	flags := append(ns.newAccount(t).flags(), "-namespace="+ns.name,
+		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
+	leader := startController(t, flags...)
+	leader.awaitLog(t, working, 1)
+	ns.createReadyFoo(t, newFoo("before", 1))
+	standby := startController(t, flags...)
+	standby.awaitLog(t, standingBy, 1)
+	standby.expectHealth(t, "/readyz", http.StatusOK)
+	standby.expectHealth(t, "/healthz", http.StatusOK)
+	token := ns.newReader(t, "reader", metricsReader+ns.name, "/metrics")
+	standby.awaitMetrics(t, token, masterStatus(ns, 0), `sample_controller_foos{ready="True"} 1`,
+		`sample_controller_sync_duration_seconds_count{result="success"} 0`)
+	leader.awaitMetrics(t, token, masterStatus(ns, 1), `sample_controller_foos{ready="True"} 1`)
+	if standby.log.Count(working) > 0 {
+		t.Error("The standby has started its workers")
 	}
+	leader.end(t, syscall.SIGKILL)
+	standby.awaitLog(t, working, 1)
+	ns.createReadyFoo(t, newFoo("after", 1))
 }
 
 // masterStatus is the metric of leader election for the Lease in the namespace.
