@@ -64,7 +64,8 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 }
 
 // accountIn matches each reference to a service account in an object in JSON.
-var accountIn = regexp.MustCompile(`"(?:kind":"ServiceAccount","(?:serviceAccount":\{")?name|paramRef":\{"name|serviceAccountName)":"([^"]+)"`)
+var accountIn = regexp.MustCompile(
+	`"(?:kind":"ServiceAccount","(?:serviceAccount":\{")?name|paramRef":\{"name|serviceAccountName)":"([^"]+)"`)
 
 func TestEmptyAndUnusualValues(t *testing.T) {
 	objects := template(t, program, program, `{resources: null, securityContext: null, replicas: 0, topologySpreadConstraints: [],
