@@ -46,7 +46,7 @@ func main() {
 type options struct {
 	quick, reportOnly bool
 	results, docs     string
-	parts, only, ours string
+	parts, only       string
 }
 
 func run(ctx context.Context, args []string) error {
@@ -61,7 +61,6 @@ func run(ctx context.Context, args []string) error {
 		"comma-separated `parts` to measure, of "+strings.Join(results.Parts, ", ")+"; other parts keep their results (default all)")
 	flags.StringVar(&o.only, "only", "",
 		"comma-separated `names` of contenders to measure, of "+strings.Join(report.Contenders, ", ")+" (default all)")
-	flags.StringVar(&o.ours, "ours", "", "`path` of a controller to measure as ours (default: build it from this tree)")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil // flags has printed the help
 	} else if err != nil {
@@ -110,7 +109,7 @@ func (o *options) measure(ctx context.Context, found *results.Results, parts []s
 	}
 	defer os.RemoveAll(folder)
 	say("building the contenders")
-	programs, err := measure.Build(ctx, repository, folder, o.ours)
+	programs, err := measure.Build(ctx, repository, folder)
 	if err != nil {
 		return err
 	}

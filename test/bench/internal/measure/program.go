@@ -6,7 +6,6 @@ package measure
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,9 +60,8 @@ const (
 	runtimeModule  = "sigs.k8s.io/controller-runtime"
 )
 
-// Build builds all programs in folder. repository is the root of this repository. ours, if
-// not empty, is the path of a controller that is already built.
-func Build(ctx context.Context, repository, folder, ours string) (*Set, error) {
+// Build builds all programs in folder. repository is the root of this repository.
+func Build(ctx context.Context, repository, folder string) (*Set, error) {
 	bench, set := filepath.Join(repository, "test/bench"), &Set{Versions: map[string]string{}}
 	upstream, errUpstream := download(ctx, bench, upstreamModule)
 	onRuntime, errRuntime := download(ctx, bench, runtimeModule)
@@ -72,15 +70,10 @@ func Build(ctx context.Context, repository, folder, ours string) (*Set, error) {
 	}
 	set.Versions[upstreamModule], set.Versions[runtimeModule] = upstream.Version, onRuntime.Version
 	program := func(name string) Program { return Program{Name: name, Path: filepath.Join(folder, name)} }
-	set.Ours = program("ours")
-	if set.Ours.Path = cmp.Or(ours, set.Ours.Path); ours == "" {
-		if err := BuildOurs(ctx, repository, set.Ours.Path); err != nil {
-			return nil, err
-		}
-	}
-	set.Upstream, set.Unlimited = program("upstream"), program("upstream-unlimited")
+	set.Ours, set.Upstream, set.Unlimited = program("ours"), program("upstream"), program("upstream-unlimited")
 	set.ControllerRuntime, set.Bare = program("controller-runtime"), program("bare")
 	return set, errors.Join(
+		BuildOurs(ctx, repository, set.Ours.Path),
 		goBuild(ctx, bench, set.Upstream.Path, upstreamModule),
 		buildUnlimited(ctx, bench, upstream.Dir, set.Unlimited.Path),
 		goBuild(ctx, bench, set.ControllerRuntime.Path, "./contender/controllerruntime"),

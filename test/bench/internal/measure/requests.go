@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A program's requests as the API server sees them: writes in its audit log, reads in the
-// metrics of API Priority and Fairness. FlowSchemas make it count the account's reads by
-// verb and resource.
+// A program's requests as the API server sees them: writes in its audit log, all in the
+// metrics of API Priority and Fairness, which count the account's requests by a FlowSchema.
 
 package measure
 
@@ -28,11 +27,8 @@ import (
 const (
 	// priorityLevel is the level that the requests of a service account have by default.
 	priorityLevel = "workload-low"
-	// flowPrefix is the prefix of our FlowSchemas' names, before verb and resource.
-	flowPrefix = "bench."
-	// otherFlow matches all requests that no other FlowSchema of ours does: mainly
-	// writes.
-	otherFlow = flowPrefix + "other"
+	// accountFlow is the FlowSchema of the account's requests.
+	accountFlow = "bench"
 	// dispatched is the metric of requests that the server has started, by FlowSchema.
 	dispatched = "apiserver_flowcontrol_dispatched_requests_total"
 	// readInterval is the time between two readings of the audit log. It does not affect the
@@ -40,18 +36,15 @@ const (
 	readInterval = 50 * time.Millisecond
 )
 
-// readVerbs and readResources are counted separately; all other reads count as "other".
-var (
-	readVerbs     = []string{"get", "list", "watch"}
-	readResources = map[string]string{"foos": "samplecontroller.k8s.io", "deployments": "apps", "events": "*"}
-)
+// reads is the kind of all requests that are no writes.
+const reads = "reads"
 
 // requests are those of the measured program since some moment.
 type requests struct {
 	session *session
 	log     *audit.Log
-	// before holds what the server had counted at that moment.
-	before map[string]float64
+	// before is how many the server had counted at that moment.
+	before float64
 	// writes are all that have been read from the log, including refused ones.
 	writes []audit.Write
 }
@@ -62,7 +55,7 @@ func (s *session) record(ctx context.Context) (*requests, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := s.flows(ctx)
+	before, err := s.dispatched(ctx)
 	return &requests{session: s, log: log, before: before}, err
 }
 
@@ -74,11 +67,10 @@ func (r *requests) next() ([]audit.Write, error) {
 	return written, err
 }
 
-// count counts the requests by "verb resource", and the writes that the server refused, such
-// as conflicts. Requests that are neither reads of a known kind nor writes are "other
-// requests".
+// count counts the writes by "verb resource" and the reads, and the writes that the server
+// refused, such as conflicts.
 func (r *requests) count(ctx context.Context) (calls results.Calls, refused int, err error) {
-	flows, err := r.session.flows(ctx)
+	all, err := r.session.dispatched(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -86,22 +78,14 @@ func (r *requests) count(ctx context.Context) (calls results.Calls, refused int,
 		return nil, 0, err
 	}
 	calls = results.Calls{}
-	for kind, n := range flows {
-		if n -= r.before[kind]; n > 0 {
-			calls[kind] = n
-		}
-	}
-	// The log has each write, which the flows count as "other".
-	others := calls["other"] - float64(len(r.writes))
-	delete(calls, "other")
 	for _, write := range r.writes {
 		calls[write.Verb+" "+write.Path()]++
 		if !write.OK() {
 			refused++
 		}
 	}
-	if others > 0 {
-		calls["other requests"] = others
+	if others := all - r.before - float64(len(r.writes)); others > 0 {
+		calls[reads] = others
 	}
 	return calls, refused, nil
 }
@@ -198,68 +182,50 @@ func (r *requests) lastFirstEvent(foos []*samplev1alpha1.Foo) (last time.Time) {
 	return last
 }
 
-// countFlows makes the server count the account's requests by verb and resource, and
-// returns when it does.
+// countFlows makes the server count the account's requests, and returns when it does.
 func (s *session) countFlows(ctx context.Context) error {
-	schemas := []*flowcontrolv1.FlowSchema{flowSchema(otherFlow, 600, "*", "*", "*")}
-	for _, verb := range readVerbs {
-		for resource, group := range readResources {
-			schemas = append(schemas, flowSchema(flowPrefix+verb+"."+resource, 500, verb, group, resource))
-		}
+	schema := &flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{Name: accountFlow},
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: priorityLevel},
+			MatchingPrecedence:         500,
+			DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{
+					Kind:           flowcontrolv1.SubjectKindServiceAccount,
+					ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: account, Name: account},
+				}},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"},
+					ClusterScope: true, Namespaces: []string{flowcontrolv1.NamespaceEvery},
+				}},
+				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
+			}},
+		},
 	}
-	for _, schema := range schemas {
-		if _, err := s.kube.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating FlowSchema %s: %w", schema.Name, err)
-		}
+	if _, err := s.kube.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("creating a FlowSchema: %w", err)
 	}
 	return s.kubectl(ctx, "wait", "--for=condition=Dangling=False", "flowschemas", "--all", "--timeout=30s")
 }
 
-func flowSchema(name string, precedence int32, verb, group, resource string) *flowcontrolv1.FlowSchema {
-	rules := flowcontrolv1.PolicyRulesWithSubjects{
-		Subjects: []flowcontrolv1.Subject{{
-			Kind:           flowcontrolv1.SubjectKindServiceAccount,
-			ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: account, Name: account},
-		}},
-		ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
-			Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource},
-			ClusterScope: true, Namespaces: []string{flowcontrolv1.NamespaceEvery},
-		}},
-	}
-	if name == otherFlow {
-		rules.NonResourceRules = []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}}
-	}
-	byUser := &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType}
-	return &flowcontrolv1.FlowSchema{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: flowcontrolv1.FlowSchemaSpec{
-			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: priorityLevel},
-			MatchingPrecedence:         precedence,
-			DistinguisherMethod:        byUser,
-			Rules:                      []flowcontrolv1.PolicyRulesWithSubjects{rules},
-		},
-	}
-}
-
-// flows returns the number of the account's requests so far by "verb resource", with all
-// others as "other".
-func (s *session) flows(ctx context.Context) (map[string]float64, error) {
+// dispatched returns the number of the account's requests so far.
+func (s *session) dispatched(ctx context.Context) (n float64, err error) {
 	text, err := s.kube.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("parsing metrics: %w", err)
+		return 0, fmt.Errorf("parsing metrics: %w", err)
 	}
-	flows := map[string]float64{}
 	for _, metric := range families[dispatched].GetMetric() {
 		for _, label := range metric.GetLabel() {
-			if kind, ours := strings.CutPrefix(label.GetValue(), flowPrefix); label.GetName() == "flow_schema" && ours {
-				flows[strings.Replace(kind, ".", " ", 1)] += metric.GetCounter().GetValue()
+			if label.GetName() == "flow_schema" && label.GetValue() == accountFlow {
+				n += metric.GetCounter().GetValue()
 			}
 		}
 	}
-	return flows, nil
+	return n, nil
 }

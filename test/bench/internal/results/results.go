@@ -127,7 +127,7 @@ type Rest struct {
 	CPUMilliseconds float64
 }
 
-// Calls counts requests by "verb resource".
+// Calls counts writes by "verb resource", and "reads".
 type Calls map[string]float64
 
 // Total returns the number of calls.
