@@ -152,7 +152,8 @@ fi
 cat <<'END'
 
 Everything below comes from the API server's audit log: the ms since your last change, who
-sent the request, what it wrote, and after what.
+sent the request, what it wrote, and after what. (The API server delays the first objects of
+a new kind by 2 s.)
 END
 act "foo/${foo} --for=condition=Ready" apply -f "${example}"
 
