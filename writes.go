@@ -244,14 +244,11 @@ func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
 	return nil
 }
 
-// maxDeletions is how many children of a kind one sync deletes. A Foo may control any number,
-// because whoever creates an object chooses its owner reference. The events of these deletions
-// requeue the Foo for the rest, behind other Foos, which wait for three calls per deletion.
-const maxDeletions = 3
-
-// deleteObsolete deletes the children of a kind that a Foo no longer wants, as after a
-// rename. A deletion can't be undone, so all its preconditions are read live: the child that
-// the Foo wants, each child to delete, and finally the Foo.
+// deleteObsolete deletes a child that a Foo no longer wants, as after a rename. The event of
+// the deletion requeues the Foo for the next, behind other Foos: a Foo may control any number,
+// because whoever creates an object chooses its owner reference. A deletion can't be undone,
+// so all its preconditions are read live: the child that the Foo wants, the child to delete,
+// and finally the Foo.
 func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error {
 	taken := false
 	if child.Wanted(s.owner) {
@@ -264,12 +261,7 @@ func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error
 		}
 		taken = child.HasTakenOver(wanted, s.owner, child.Seen)
 	}
-	for _, obsolete := range child.Obsolete[:min(len(child.Obsolete), maxDeletions)] {
-		if err := s.deleteIfObsolete(ctx, child, obsolete.GetName(), taken); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.deleteIfObsolete(ctx, child, child.Obsolete[0].GetName(), taken)
 }
 
 // deleteIfObsolete reads a child live and deletes it if its Foo no longer needs it. It reads

@@ -8,7 +8,7 @@ var Sync = []Mutant{
 	{Name: "the Foos that wait for a name are not told when it is free", File: "clients.go",
 		From: "keys.Insert(k.ownersAskingFor(cache.MetaObjectToName(child))...)", To: "_ = k.ownersAskingFor"},
 	{Name: "the child of an earlier name stays", File: "writes.go",
-		From: "child.Obsolete[:min(len(child.Obsolete), maxDeletions)]", To: "child.Obsolete[:0]"},
+		From: "return s.deleteIfObsolete(ctx, child, child.Obsolete[0].GetName(), taken)", To: "_ = taken\n\treturn nil"},
 	{Name: "no status after a failed write", File: "controller.go",
 		From: "if queue.IsExpected(err) {\n\t\treturn err // a stale", To: "if err != nil {\n\t\treturn err // a stale"},
 	{Name: "the status is written in each sync", File: "controller.go",
