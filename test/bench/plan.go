@@ -231,27 +231,20 @@ func (p *planner) wait(contender measure.Program, attack measure.Attack) func(co
 	}
 }
 
-// profile divides the CPU of ours, and that of the bare client with the same writes.
+// profile divides the CPU of the controllers, and that of the bare client with the same writes.
 func (p *planner) profile() (steps []step) {
-	for _, contender := range []struct {
-		measure.Program
-		scheme string
-		flags  func(address string) []string
-	}{
-		{p.programs.Ours, "https", func(address string) []string { return []string{"-profiling", "-metrics-bind-address=" + address} }},
-		{p.programs.Bare.With("bare-same-writes", "-events", "-watch"), "http", func(address string) []string { return []string{"-profiles=" + address} }},
-	} {
-		for _, program := range p.chosen(measure.Installed, contender.Program) {
-			steps = append(steps, step{
-				part:  "profile",
-				title: fmt.Sprintf("a profile while %d Foos wait: %s", p.sizes.profiled, program.Name),
-				run: func(ctx context.Context) (string, error) {
-					perFoo, err := p.bench.Profile(ctx, program, contender.scheme, p.sizes.profiled, contender.flags)
-					p.found.Profiles[program.Name] = perFoo
-					return fmt.Sprintf("%.0f µs per Foo for decisions and statuses", perFoo["decisions and statuses"]), err
-				},
-			})
-		}
+	contenders := slices.Concat(p.controllers(measure.Installed),
+		p.chosen(measure.Installed, p.programs.Bare.With("bare-same-writes", "-events", "-watch")))
+	for _, contender := range contenders {
+		steps = append(steps, step{
+			part:  "profile",
+			title: fmt.Sprintf("a profile while %d Foos wait: %s", p.sizes.profiled, contender.Name),
+			run: func(ctx context.Context) (string, error) {
+				perFoo, err := p.bench.Profile(ctx, contender, p.sizes.profiled)
+				p.found.Profiles[contender.Name] = perFoo
+				return fmt.Sprintf("%.0f µs per Foo for calls", perFoo["calls: encoding, sending and decoding"]), err
+			},
+		})
 	}
 	return steps
 }

@@ -43,7 +43,8 @@ func run() error {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(samplev1alpha1.Install(scheme))
-	flag.Parse() // -kubeconfig, which controller-runtime defines
+	profiles := flag.String("profiles", "0", "`address` to serve /debug/pprof/ at")
+	flag.Parse() // and -kubeconfig, which controller-runtime defines
 	ctrl.SetLogger(klog.Background())
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -51,7 +52,7 @@ func run() error {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  scheme,
-		Metrics: metricsserver.Options{BindAddress: "0"},
+		Metrics: metricsserver.Options{BindAddress: "0"}, PprofBindAddress: *profiles,
 	})
 	if err != nil {
 		return err

@@ -56,9 +56,8 @@ func ProfileParts() (names []string) {
 	return names
 }
 
-// Profile returns where a program's CPU goes while Foos wait, in microseconds per Foo. flags
-// makes it serve profiles at an address.
-func (b *Bench) Profile(ctx context.Context, p Program, scheme string, foos int, flags func(address string) []string) (perFoo map[string]float64, err error) {
+// Profile returns where a program's CPU goes while Foos wait, in microseconds per Foo.
+func (b *Bench) Profile(ctx context.Context, p Program, foos int) (perFoo map[string]float64, err error) {
 	err = b.in(ctx, false, func(s *session) error {
 		waiting, err := s.waitingFoos(ctx, foos)
 		if err != nil {
@@ -68,6 +67,10 @@ func (b *Bench) Profile(ctx context.Context, p Program, scheme string, foos int,
 		if err != nil {
 			return err
 		}
+		scheme, serves := "http", []string{"-profiles=" + address}
+		if p.Name == "ours" {
+			scheme, serves = "https", []string{"-profiling", "-metrics-bind-address=" + address}
+		}
 		var taken *profile.Profile
 		done := make(chan error, 1)
 		go func() {
@@ -75,7 +78,7 @@ func (b *Bench) Profile(ctx context.Context, p Program, scheme string, foos int,
 			taken, err = s.takeProfile(ctx, scheme+"://"+address)
 			done <- err
 		}()
-		running, _, _, err := s.converge(ctx, p.With(p.Name, flags(address)...), convergeTimeout, waiting...)
+		running, _, _, err := s.converge(ctx, p.With(p.Name, serves...), convergeTimeout, waiting...)
 		if err != nil {
 			return err
 		}
@@ -133,6 +136,9 @@ func divide(taken *profile.Profile, used float64) map[string]float64 {
 	for _, sample := range taken.Sample {
 		spent := float64(sample.Value[len(sample.Value)-1])
 		owner := slices.IndexFunc(parts, func(candidate part) bool { return isIn(sample, candidate.calls) })
+		if owner < 0 { // without a stack
+			owner = len(parts) - 1
+		}
 		found[parts[owner].name] += spent
 		all += spent
 	}

@@ -42,7 +42,7 @@ func Write(r *results.Results, folder string) error {
 func render(r *results.Results) ([]byte, error) {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
 		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "first": first, "waits": waits, "profileParts": measure.ProfileParts, "holdings": holdings, "milliseconds": milliseconds,
-		"contenders": func() []string { return Contenders[:3] }, "mostRounds": func() int { return MostRounds },
+		"contenders": func() []string { return Contenders[:3] }, "profiled": func() []string { return append(Contenders[:3:3], bareSame) }, "mostRounds": func() int { return MostRounds },
 		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 }, "perObject": perObject,
 	}).Parse(page)
 	if err != nil {
