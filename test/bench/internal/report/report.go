@@ -42,7 +42,7 @@ func Write(r *results.Results, folder string) error {
 func render(r *results.Results) ([]byte, error) {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
 		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "first": first, "waits": waits, "profileParts": measure.ProfileParts, "holdings": holdings, "milliseconds": milliseconds,
-		"contenders": func() []string { return Contenders[:3] }, "profiled": func() []string { return append(Contenders[:3:3], bareSame) }, "mostRounds": func() int { return MostRounds },
+		"contenders": func() []string { return Contenders[:3] }, "profiled": func() []string { return append(Contenders[:3:3], bareSame) }, "cpuOfBare": cpuOfBare, "mostRounds": func() int { return MostRounds },
 		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 }, "perObject": perObject,
 	}).Parse(page)
 	if err != nil {
@@ -189,6 +189,18 @@ func kinds(of results.Table) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// cpuOfBare returns the CPU per Foo of the bare client with the same writes, compared with that
+// of another contender, in their profiles.
+func cpuOfBare(r *results.Results, other string) string {
+	sum := func(parts map[string]float64) (all float64) {
+		for _, part := range parts {
+			all += part
+		}
+		return all
+	}
+	return number(sum(r.Profiles[bareSame]) / sum(r.Profiles[other]))
 }
 
 // number formats a value with three significant digits, or without decimals.
