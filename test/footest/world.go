@@ -295,7 +295,7 @@ var FuzzSeeds = append([]FuzzSeed{
 	{Name: "handed over", Script: script(fooCase{}, ChildCase{Owner: ownerNobody, AdoptBy: 1}), Noise: []byte("0123456789abcdef")},
 	{Name: "handed over to another", Script: script(fooCase{}, ChildCase{Owner: ownerNobody, AdoptBy: 2})},
 	{Name: "renamed", Script: script(fooCase{}, ChildCase{Name: 1}, ChildCase{Name: 2})},
-	{Name: "renamed, half-way", Script: script(fooCase{Status: 3}, ChildCase{}, ChildCase{Name: 1})},
+	{Name: "renamed twice, half-way", Script: script(fooCase{Status: 3}, ChildCase{}, ChildCase{Name: 1}, ChildCase{Name: 2})},
 	{Name: "renamed onto another's", Script: script(fooCase{}, ChildCase{Name: 1}, ChildCase{Owner: ownerOtherFoo})},
 	{Name: "renamed onto one that is handed over", Script: script(fooCase{}, ChildCase{Name: 1}, ChildCase{Owner: ownerNobody, AdoptBy: 1})},
 	{Name: "the Foo is being deleted", Script: script(fooCase{Deleting: 1}, ChildCase{Content: contentDrifted})},

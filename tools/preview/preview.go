@@ -51,7 +51,8 @@ func (w *Write) Patch() (types.PatchType, []byte, error) { return w.child.Patch(
 type Sync struct {
 	Kind  *plan.OwnerKind
 	Owner plan.Owner
-	// Writes are the writes of children, in order.
+	// Writes are the writes of children, in order. Of several deletions of a kind, the sync sends
+	// the first, and each later sync one more.
 	Writes []Write
 	// After is the Foo with its new status. Conditions that do not change keep their times.
 	After plan.Owner

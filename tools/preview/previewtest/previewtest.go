@@ -58,10 +58,13 @@ func requestsOf(announced *preview.Sync) []request {
 	if announced == nil {
 		return nil
 	}
-	for _, write := range announced.Writes {
+	for i, write := range announced.Writes {
 		verb := string(write.Action)
 		if write.Action == plan.ActionAdopt {
 			verb = "update"
+		}
+		if write.Action == plan.ActionDelete && i > 0 && announced.Writes[i-1].Action == write.Action && announced.Writes[i-1].Resource == write.Resource {
+			continue // a sync deletes one child of a kind
 		}
 		if write.IsSent() {
 			requests = append(requests, request{verb + " " + write.Resource.Resource + " " + write.Name, write.After})
