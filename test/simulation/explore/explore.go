@@ -111,6 +111,9 @@ func heap() uint64 {
 
 // beyond reports whether a bound is met.
 func (s *search) beyond() bool {
+	if heap() >= *memory<<30 {
+		runtime.GC() // it counts garbage, too, as that of an earlier world
+	}
 	return heap() >= *memory<<30 || *minutes > 0 && time.Since(s.began) >= time.Duration(*minutes)*time.Minute
 }
 
