@@ -260,3 +260,18 @@ func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 		f.expectForgotten("a")
 	})
 }
+
+// neverDone is the DoneChecker of a cache that never syncs.
+type neverDone struct{}
+
+func (neverDone) Name() string          { return "never" }
+func (neverDone) Done() <-chan struct{} { return nil }
+
+func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.handlersSynced = append(f.handlersSynced, neverDone{})
+		defer f.start(2)()
+		advance(time.Hour)
+		f.expectWrites()
+	})
+}
