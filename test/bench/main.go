@@ -52,7 +52,7 @@ type options struct {
 func run(ctx context.Context, args []string) error {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: 5 to 6 minutes")
+	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: 11 minutes")
 	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing, only write the report from existing results")
 	flags.StringVar(&o.results, "results", "_output/bench/results.json",
 		"`file` for the results, written after each measurement")

@@ -257,7 +257,7 @@ func (s *session) measure(
 	if run.Calls, run.Refused, err = made.count(ctx); err != nil {
 		return run, err
 	}
-	addTimes(&run, times, made, running.started, foos)
+	addTimes(&run, times, made)
 	used, err := running.usage()
 	run.CPUSettled, run.SettledSeconds = milliseconds(used.cpu), time.Since(settling).Seconds()
 	run.PeakMiB, run.ResidentMiB = used.peak, used.resident
@@ -268,9 +268,7 @@ func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // addTimes adds what the times of convergence and the requests say. Those for the Foo of
 // beside do not count.
-func addTimes(
-	run *results.Run, times []time.Duration, made *requests, started time.Time, foos []*samplev1alpha1.Foo,
-) {
+func addTimes(run *results.Run, times []time.Duration, made *requests) {
 	for _, write := range made.writes {
 		if write.Namespace == quietNamespace {
 			run.Calls[write.Verb+" "+write.Path()]--
@@ -280,11 +278,7 @@ func addTimes(
 	if len(times) == 0 {
 		return
 	}
-	last := times[len(times)-1]
-	run.FirstSeconds, run.HalfSeconds, run.Seconds = times[0].Seconds(), times[(len(times)-1)/2].Seconds(), last.Seconds()
-	if events := made.lastFirstEvent(foos); !events.IsZero() {
-		run.EventSeconds = max(last, events.Sub(started)).Seconds()
-	}
+	run.FirstSeconds, run.HalfSeconds, run.Seconds = times[0].Seconds(), times[(len(times)-1)/2].Seconds(), times[len(times)-1].Seconds()
 }
 
 // awaitIdle waits until a program writes nothing and uses almost no CPU, and notes since

@@ -37,9 +37,8 @@ type part struct {
 // the rest.
 var parts = []part{
 	{"garbage collector", regexp.MustCompile(`^runtime\.(gcBgMarkWorker|gcAssistAlloc|bgsweep|bgscavenge|gcStart|sweepone)`)},
-	{"watches: receiving and decoding", regexp.MustCompile(`watch\.\(\*StreamWatcher\)\.receive|http2\.\(\*(Transport|ClientConn|clientConn|clientStream)`)},
 	{"calls: encoding, sending and decoding", regexp.MustCompile(`gentype\.\(\*(Client|alsoApplier|alsoLister)|client-go/rest\.\(\*Request\)`)},
-	{"calls: connections", regexp.MustCompile(`net/http\.\(\*(persistConn|Transport)\)`)},
+	{"connections, and decoding watches", regexp.MustCompile(`watch\.\(\*StreamWatcher\)\.receive|(net/http|http2)\.\(\*(persistConn|Transport|ClientConn|clientConn|clientStream)\)`)},
 	{"Events: queueing and correlating", regexp.MustCompile(`internal/events\.|tools/record\.`)},
 	{"caches: keeping, indexing, telling", regexp.MustCompile(`client-go/tools/cache\.`)},
 	{"decisions and statuses", regexp.MustCompile(`internal/plan\.`)},

@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
@@ -157,29 +156,6 @@ func completes(open map[string]lacks, write audit.Write) bool {
 // isAvailable reports whether a Foo's status says that its Pod is available.
 func isAvailable(foo *audit.Object) bool {
 	return foo != nil && foo.Status.AvailableReplicas != nil && *foo.Status.AvailableReplicas == 1
-}
-
-// lastFirstEvent returns when the last of the Foos got its first Event, or the zero time
-// if one has none. The name of an Event starts with that of its Foo.
-func (r *requests) lastFirstEvent(foos []*samplev1alpha1.Foo) (last time.Time) {
-	first := map[string]time.Time{}
-	for _, write := range r.writes {
-		foo, _, _ := strings.Cut(write.Name, ".")
-		key := write.Namespace + "/" + foo
-		if _, found := first[key]; !found && write.Path() == "events" && write.Verb == "create" && write.OK() {
-			first[key] = write.Done
-		}
-	}
-	for _, foo := range foos {
-		at, found := first[keyOf(foo)]
-		if !found {
-			return time.Time{}
-		}
-		if at.After(last) {
-			last = at
-		}
-	}
-	return last
 }
 
 // countFlows makes the server count the account's requests, and returns when it does.

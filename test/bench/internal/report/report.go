@@ -25,11 +25,16 @@ import (
 var page string
 
 // Write writes benchmarks.md into a directory, and a copy of the results into benchmarks/ in it.
+// The page has the verdicts of hogs.json there, too.
 func Write(r *results.Results, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	text, err := render(r)
+	hogs, err := results.Read(filepath.Join(folder, "benchmarks/hogs.json"))
+	if err != nil {
+		return err
+	}
+	text, err := render(r, hogs)
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}
@@ -39,9 +44,10 @@ func Write(r *results.Results, folder string) error {
 	return r.Write(filepath.Join(folder, "benchmarks/results.json"))
 }
 
-func render(r *results.Results) ([]byte, error) {
+func render(r, hogs *results.Results) ([]byte, error) {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"names": names, "targets": targets, "rows": rows, "kinds": kinds, "first": first, "waits": waits, "profileParts": measure.ProfileParts, "holdings": holdings, "milliseconds": milliseconds,
+		"besideHogs": func(i int) string { return targets(hogs)[i].Verdict() },
+		"names":      names, "targets": targets, "rows": rows, "kinds": kinds, "first": first, "waits": waits, "profileParts": measure.ProfileParts, "holdings": holdings, "milliseconds": milliseconds,
 		"contenders": func() []string { return Contenders[:3] }, "profiled": func() []string { return append(Contenders[:3:3], bareSame) }, "cpuOfBare": cpuOfBare, "mostRounds": func() int { return MostRounds },
 		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 }, "perObject": perObject,
 	}).Parse(page)
@@ -64,7 +70,7 @@ const (
 var Contenders = []string{ours, unlimited, onRuntime, "upstream", bareSame, "bare"}
 
 // MostRounds is how often contenders are compared at most.
-const MostRounds = 9
+const MostRounds = 15
 
 // names returns those of the contenders that a table has, in order.
 func names(of results.Table) []string {
@@ -80,7 +86,7 @@ type waitRow struct {
 	TimesIdle spread
 }
 
-// waits returns the row of each attack that was measured.
+// waits returns the row of each attack.
 func waits(r *results.Results) (rows []waitRow) {
 	for _, attack := range measure.Attacks {
 		row := waitRow{Name: attack.Name, Half: map[string]spread{}, Most: map[string]spread{}}
@@ -90,9 +96,7 @@ func waits(r *results.Results) (rows []waitRow) {
 				row.Most[name] = append(row.Most[name], wait.P99)
 			}
 		}
-		if len(row.Most) > 0 {
-			rows = append(rows, row)
-		}
+		rows = append(rows, row)
 	}
 	for i := range rows { // nothing is the first
 		for _, wait := range rows[i].Most[ours] {
@@ -132,25 +136,23 @@ func settled(of results.Table) results.Table {
 
 // row summarizes the runs of a contender.
 type row struct {
-	Name                                           string
-	Foos                                           int
-	PerSecond, PerSecondEvents, CPUConverged, Peak spread
-	CPUSettled, Writes, Refused                    spread
-	FirstSeconds, HalfSeconds, LastSeconds         spread
-	settled                                        []results.Run
+	Name                                   string
+	Foos                                   int
+	PerSecond, CPUConverged, Peak          spread
+	CPUSettled, Writes, Refused            spread
+	FirstSeconds, HalfSeconds, LastSeconds spread
+	settled                                []results.Run
 }
 
 // rows summarizes the runs of each contender.
 func rows(of results.Table) (all []row) {
 	for _, name := range names(of) {
 		runs := of[name]
-		withEvents := slices.DeleteFunc(slices.Clone(runs), func(r results.Run) bool { return r.EventSeconds == 0 })
 		late, foos := settled(of)[name], float64(runs[0].Foos)
 		r := row{
 			Name: name, Foos: runs[0].Foos, settled: late,
-			PerSecond:       spreadOf(runs, results.Run.PerSecond),
-			PerSecondEvents: spreadOf(withEvents, results.Run.PerSecondEvents),
-			CPUConverged:    spreadOf(runs, cpuConverged), Peak: spreadOf(runs, peakMiB),
+			PerSecond:    spreadOf(runs, results.Run.PerSecond),
+			CPUConverged: spreadOf(runs, cpuConverged), Peak: spreadOf(runs, peakMiB),
 			CPUSettled: spreadOf(late, cpuSettled),
 			Writes:     spreadOf(runs, writes), Refused: spreadOf(runs, func(r results.Run) float64 { return float64(r.Refused) / foos }),
 			FirstSeconds: spreadOf(runs, func(r results.Run) float64 { return r.FirstSeconds }),

@@ -32,18 +32,18 @@ func measured() *results.Results {
 	holdings := func(mebibytes float64) []results.Run {
 		return []results.Run{{Round: 1, PeakMiB: 9}, {Round: 1, Objects: 1000, PeakMiB: mebibytes}}
 	}
-	r.Tables[results.Settled] = results.Table{ours: holdings(30), unlimited: holdings(31), onRuntime: holdings(40)}
+	r.Tables[results.Settled] = results.Table{ours: holdings(33), unlimited: holdings(30), onRuntime: holdings(40)}
 	r.Tables[results.Foreign] = r.Tables[results.Settled]
 	r.Tables[results.Peak] = results.Table{ours: {{Foos: 10, PeakMiB: 30}}, unlimited: {{Foos: 10, PeakMiB: 31}}}
 	r.Tables[results.Large] = results.Table{
-		ours:      {{Foos: 1, Objects: 9000, Seconds: 1, IdleSeconds: 2, CPUIdle: 3000, PeakMiB: 90, Rest: results.Rest{Seconds: 60}}},
-		onRuntime: {{Foos: 1, Objects: 9000, PeakMiB: 91}},
+		ours:      {{Foos: 1, Objects: 10000, Seconds: 1, IdleSeconds: 2, CPUIdle: 3000, PeakMiB: 90, Rest: results.Rest{Seconds: 60}}},
+		onRuntime: {{Foos: 1, Objects: 10000, PeakMiB: 91}},
 	}
 	r.Tables[results.Whole] = results.Table{
 		ours: {{Foos: 10, HalfSeconds: 7.5, Calls: map[string]float64{
 			"create deployments": 10, "update foos/status": 20, "create events": 20, "get foos": 90,
 		}}},
-		unlimited: {{Foos: 10, HalfSeconds: 10}}, onRuntime: {{Foos: 10, HalfSeconds: 7.5}},
+		unlimited: {{Foos: 10, HalfSeconds: 7.6}}, onRuntime: {{Foos: 10, HalfSeconds: 6}},
 	}
 	r.Tables[results.Restart][ours] = []results.Run{{Foos: 1, Calls: map[string]float64{"list foos": 1}}}
 	for _, attack := range measure.Attacks {
@@ -73,7 +73,7 @@ func TestTargets(t *testing.T) {
 			run.Rest.Calls = map[string]float64{"get foos": 1}
 		}
 	}
-	r.Tables[results.Settled][ours][1].PeakMiB = 31
+	r.Tables[results.Settled][ours][1].PeakMiB, r.Tables[results.Large][ours][0].PeakMiB = 34, 91
 	r.Tables[results.Peak][ours] = []results.Run{{Foos: 10, PeakMiB: 31}}
 	r.Tables[results.Whole][ours] = []results.Run{{Foos: 100, HalfSeconds: 8, Calls: map[string]float64{
 		"create deployments": 100, "update foos/status": 201, "create events": 100, "patch events": 101,
@@ -130,6 +130,25 @@ func TestNumber(t *testing.T) {
 	} {
 		if got := number(value); got != want {
 			t.Errorf("number(%v) = %q, want %q", value, got, want)
+		}
+	}
+}
+
+// TestVerdictsUnderLoad compares the verdicts of the page with those of the run beside CPU hogs.
+func TestVerdictsUnderLoad(t *testing.T) {
+	both := make([]*results.Results, 2)
+	for i, file := range []string{"results.json", "hogs.json"} {
+		var err error
+		if both[i], err = results.Read("../../../../docs/benchmarks/" + file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if quiet, loaded := both[0].Versions["ours"], both[1].Versions["ours"]; quiet != loaded {
+		t.Errorf("the runs are of %s and %s", quiet, loaded)
+	}
+	for i, loaded := range targets(both[1]) {
+		if quiet := targets(both[0])[i]; quiet.Verdict() != loaded.Verdict() {
+			t.Errorf("%s: %s of %v, beside CPU hogs %s of %v", quiet.Figure, quiet.Verdict(), quiet.Got, loaded.Verdict(), loaded.Got)
 		}
 	}
 }

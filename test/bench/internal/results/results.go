@@ -85,9 +85,6 @@ type Run struct {
 	// FirstSeconds to that of the first, and HalfSeconds until half of them converged; 0 if
 	// it took too long.
 	Seconds, FirstSeconds, HalfSeconds float64
-	// EventSeconds is the time until each Foo also had an event; 0 if some had none while
-	// it was measured.
-	EventSeconds float64
 	// IdleSeconds is the time until the program was idle, which is when it had synced each
 	// object once; 0 if it took too long.
 	IdleSeconds float64
@@ -107,16 +104,11 @@ type Run struct {
 }
 
 // PerSecond is the number of Foos that converged in a second.
-func (r Run) PerSecond() float64 { return perSecond(r.Foos, r.Seconds) }
-
-// PerSecondEvents is the same with the time until each Foo also had an event.
-func (r Run) PerSecondEvents() float64 { return perSecond(r.Foos, r.EventSeconds) }
-
-func perSecond(foos int, seconds float64) float64 {
-	if seconds == 0 {
+func (r Run) PerSecond() float64 {
+	if r.Seconds == 0 {
 		return 0
 	}
-	return float64(foos) / seconds
+	return float64(r.Foos) / r.Seconds
 }
 
 // Rest is the result of a program with nothing to do: the requests in some time, and the CPU
