@@ -43,7 +43,7 @@ func TestNumbersAgree(t *testing.T) {
 		{manual, `(\d+) MiB when 10,000 Foos`, 0, numbers(t, bench, `ours \| 10000 \|`+cells+`[^|]*\| (\d+)`)},
 		{manual, `enough for ([\d,]+) Foos, with ([\d.]+) s of CPU after a start and (\d+) MiB`, 0.1, append(
 			numbers(t, bench, `starts with (\d+) settled`), numbers(t, bench, `calls in that time .*? ours \|(?:[^|]*\|){2} ([\d.]+) \| (\d+)`)...)},
-		{workload, `(\d+) MiB without Foos, (\d+) MiB with 1,000, # (\d+) MiB when 10,000`, 0.1, append(
+		{workload, `(\d+) MiB without Foos, (\d+) MiB with # 1,000, (\d+) MiB when 10,000`, 0.1, append(
 			numbers(t, bench, `\| settled Foos \| ours .*? \| 0 \| ([\d.]+) \|.*? 1000 \| ([\d.]+)`), numbers(t, bench, `ours \| 10000 \|`+cells+`[^|]*\| (\d+)`)...)},
 		{workload, `([\d.]+) ms of CPU for each new Foo, and ([\d.]+) ms without`, 0, numbers(t, bench,
 			`writes. Installed: .*? ours \| 2000 \|[^|]*\| ([\d.]+) .*? ours \| 2000 \|[^|]*\| ([\d.]+)`)},
