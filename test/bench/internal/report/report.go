@@ -45,8 +45,9 @@ func Write(r *results.Results, folder string) error {
 }
 
 func render(r, hogs *results.Results) ([]byte, error) {
+	loaded := targets(hogs)
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"besideHogs": func(i int) string { return targets(hogs)[i].Verdict() },
+		"besideHogs": func(i int) string { return loaded[i].Verdict() },
 		"names":      names, "targets": targets, "rows": rows, "kinds": kinds, "first": first, "waits": waits, "profileParts": measure.ProfileParts, "holdings": holdings, "milliseconds": milliseconds,
 		"contenders": func() []string { return Contenders[:3] }, "profiled": func() []string { return append(Contenders[:3:3], bareSame) }, "cpuOfBare": cpuOfBare, "mostRounds": func() int { return MostRounds },
 		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 }, "perObject": perObject,

@@ -146,8 +146,9 @@ func TestVerdictsUnderLoad(t *testing.T) {
 	if quiet, loaded := both[0].Versions["ours"], both[1].Versions["ours"]; quiet != loaded {
 		t.Errorf("the runs are of %s and %s", quiet, loaded)
 	}
+	quietly := targets(both[0])
 	for i, loaded := range targets(both[1]) {
-		if quiet := targets(both[0])[i]; quiet.Verdict() != loaded.Verdict() {
+		if quiet := quietly[i]; quiet.Verdict() != loaded.Verdict() {
 			t.Errorf("%s: %s of %v, beside CPU hogs %s of %v", quiet.Figure, quiet.Verdict(), quiet.Got, loaded.Verdict(), loaded.Got)
 		}
 	}
