@@ -1,7 +1,7 @@
 ##@ Kubernetes versions
 
 .PHONY: skew
-skew: bin/devcluster ## Run the end-to-end tests on each Kubernetes version that devcluster can emulate, and write a table of the results (15 minutes)
+skew: bin/devcluster ## Run the end-to-end tests on each Kubernetes version that devcluster can emulate, and write a table of the results (6 minutes)
 	@hack/skew.sh
 
 .PHONY: next
