@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/failure"
 	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
@@ -175,24 +174,6 @@ func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name strin
 		return nil, fmt.Errorf("reading %s %q: %w", child.Kind, name, err)
 	}
 	return live, nil
-}
-
-// recheckOwner reads the Foo live and returns nil if it still has the cached desired state.
-// If the cached version is the newest, it clears the stale mark: the conflict had another
-// cause.
-func (s *ownerSync) recheckOwner(ctx context.Context) error {
-	live, err := s.live(ctx)
-	if err != nil {
-		s.memory.Stale.Observe(s.owner, err)
-		return err
-	}
-	if !plan.AsksTheSame(s.owner, live) {
-		return failure.ErrBehind
-	}
-	if live.GetResourceVersion() == s.owner.GetResourceVersion() {
-		s.memory.Stale = ""
-	}
-	return nil
 }
 
 // live reads the Foo live.

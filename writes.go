@@ -200,6 +200,24 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 	return nil
 }
 
+// recheckOwner reads the Foo live and returns nil if it still has the cached desired state.
+// If the cached version is the newest, it clears the stale mark: the conflict had another
+// cause.
+func (s *ownerSync) recheckOwner(ctx context.Context) error {
+	live, err := s.live(ctx)
+	if err != nil {
+		s.memory.Stale.Observe(s.owner, err)
+		return err
+	}
+	if !plan.AsksTheSame(s.owner, live) {
+		return failure.ErrBehind
+	}
+	if live.GetResourceVersion() == s.owner.GetResourceVersion() {
+		s.memory.Stale = ""
+	}
+	return nil
+}
+
 // wrote records a child as the API server stored it, reduced to the fields that the cache
 // will keep.
 func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did string, stored plan.Object) error {
