@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/kwok/pkg/config"
 	kwokcmd "sigs.k8s.io/kwok/pkg/kwok/cmd"
 	"sigs.k8s.io/kwok/pkg/log"
+	"sigs.k8s.io/kwok/pkg/utils/cel"
 	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
@@ -84,6 +85,11 @@ func kwok() int {
 	flags.Usage = func() {}
 	ctx, logger := log.InitFlags(signals.SetupSignalContext(), flags)
 	ctx, err := config.InitFlags(ctx, flags)
+	if err == nil {
+		// KWOK's controllers compile their first expressions at the same time, and easycel keeps the types it
+		// has seen in maps without a lock, which ends the process now and then: show it all types before.
+		_, err = cel.NewEnvironment(cel.EnvironmentConfig{Types: cel.DefaultTypes, Conversions: cel.DefaultConversions, Funcs: cel.DefaultFuncs, Methods: cel.FuncsToMethods(cel.DefaultFuncs)})
+	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "kwok: %v\n", err)
 		return 1
