@@ -4,8 +4,6 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# One target at a time, because each uses all cores, and some share a cluster's ports.
-.NOTPARALLEL:
 
 # Tests use the user's cluster only if KUBECONFIG is an argument of make, as in make TARGET
 # KUBECONFIG=... An exported KUBECONFIG is ignored, because it usually names a cluster that is
