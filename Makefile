@@ -14,6 +14,8 @@ else
 unexport E2E_KUBECONFIG
 endif
 unexport KUBECONFIG
+# With CDPATH, cd prints the directory, and may find another one. The scripts unset it, too.
+unexport CDPATH
 
 # Passed to each go test, for example -v.
 export GO_TEST_FLAGS ?=

@@ -12,6 +12,7 @@
 # version into OUTPUT, if git knows them.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 stamp=""
 if [[ "${1:-}" == -stamp ]]; then

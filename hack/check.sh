@@ -14,6 +14,7 @@
 # Only tests with the race detector compile the packages again.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$(pwd -P)
@@ -144,6 +145,12 @@ check_verify-codegen() {
 }
 
 check_shellcheck() {
+  local wrong
+  wrong=$(files \( -name '*.sh' -o -path './.ci/run' \) | xargs -0 grep -lE '(^|[^#]* )cd "\$\(dirname' | xargs grep -L '^unset CDPATH$') || true
+  if [[ -n "${wrong}" ]]; then
+    printf 'cd prints the directory, and may find another one, unless the script has the line unset CDPATH:\n%s\n' "${wrong}"
+    return 1
+  fi
   if ! command -v shellcheck >/dev/null; then
     echo "skipped: shellcheck is not installed"
     return

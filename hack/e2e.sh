@@ -7,6 +7,7 @@
 # as 1.35.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export DEVCLUSTER_BIN=${PWD}/bin/devcluster

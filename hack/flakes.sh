@@ -10,6 +10,7 @@
 # UNIT and E2E are the numbers of runs, by default 20 and 10.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -6,6 +6,7 @@
 # already run the seeds and the saved failures.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -r -a go_test_flags <<<"${GO_TEST_FLAGS:-}"

@@ -23,6 +23,7 @@
 # of everything that the program links: see hack/licenses.sh.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 # build_tool builds bin/image for this machine.
 build_tool() {

@@ -10,6 +10,7 @@
 # the kubectl in bin/devcluster, or, without devcluster, kubectl itself.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 if [[ $# -ne 2 ]]; then
   echo "usage: $0 IMAGE OUTPUT" >&2

@@ -7,6 +7,7 @@
 # The status is non-zero only if the script could not try.
 
 set -euo pipefail
+unset CDPATH
 temp=$(mktemp -d)
 trap 'rm -rf "${temp}"' EXIT
 git clone -q "$(dirname "${BASH_SOURCE[0]}")/.." "${temp}/copy"

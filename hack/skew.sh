@@ -8,6 +8,7 @@
 # _output/skew.
 
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 versions=$(bin/devcluster version)

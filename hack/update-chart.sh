@@ -8,6 +8,7 @@
 # Chart.yaml describes the CustomResourceDefinitions, with an example of each, to Artifact Hub.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../artifacts"
 rm -rf chart/files

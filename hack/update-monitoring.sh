@@ -12,6 +12,7 @@
 #     RUNBOOKS        the address of docs/operations.md, for runbook_url
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 # The values in artifacts/monitoring.
 readonly default_label=cluster

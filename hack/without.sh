@@ -9,6 +9,7 @@
 #   hack/without.sh NAME...     names in the first column, such as "faults" "new project"
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "${root}"

@@ -10,6 +10,7 @@
 #                                 At the end, the timeline is drawn to PICTURE, by default _output/timeline.svg.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 exits=
@@ -124,7 +125,7 @@ Pods become Ready, but no image is pulled and no container runs.
 END
 
 you=$(kubectl auth whoami -o=jsonpath='{.status.userInfo.username}')
-run apply -f artifacts/crd
+run apply --server-side -f artifacts/crd
 run apply -k artifacts/deploy/permissions
 run wait --for=condition=Established -f artifacts/crd
 

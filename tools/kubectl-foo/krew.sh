@@ -12,6 +12,7 @@
 # is like linux/amd64.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 if [[ $# -lt 4 || ! "$1" =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
   echo "usage: $0 VERSION URL DIRECTORY PLATFORM..., with a VERSION such as v1.2.3" >&2
