@@ -8,10 +8,10 @@
 # status and leaves the tree unchanged.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=hack/codegen.sh
 source "${root}/hack/codegen.sh"
 
 codegen::with_generated_copy "${root}" codegen::install "${root}"
-echo "The generated code is up to date with pkg/apis"

@@ -5,10 +5,10 @@
 # tree.
 
 set -o errexit -o nounset -o pipefail
+unset CDPATH
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=hack/codegen.sh
 source "${root}/hack/codegen.sh"
 
 codegen::with_generated_copy "${root}" codegen::compare "${root}"
-echo "The generated code is up to date with pkg/apis"

@@ -2,5 +2,5 @@
 
 .PHONY: test-codegen
 test-all: test-codegen
-test-codegen: ## Test the scripts that generate code on copies of the tree
-	$(check) codegen $(call go-test,-C hack/codegen) ./...
+test-codegen: bin/devcluster ## Test the scripts that generate code on copies of the tree, and the clients on a devcluster
+	$(check) codegen env $(with-devcluster) $(call go-test,-C hack/codegen) -timeout=20m ./...

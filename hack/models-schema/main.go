@@ -33,12 +33,24 @@ func document() *spec.Swagger {
 	schemas := make(spec.Definitions, len(definitions))
 	for name, definition := range definitions {
 		schemas[name] = v2Schema(definition)
+		for _, other := range definition.Dependencies {
+			if _, ok := definitions[other]; !ok {
+				schemas[other] = unknown()
+			}
+		}
 	}
 	return &spec.Swagger{SwaggerProps: spec.SwaggerProps{
 		Swagger:     "2.0",
 		Info:        &spec.Info{InfoProps: spec.InfoProps{Title: "Sample controller", Version: "unversioned"}},
 		Definitions: schemas,
 	}}
+}
+
+// unknown returns the schema of a type whose package has no definitions. Its fields merge one by
+// one, and its lists as a whole, as the API server merges types without markers.
+func unknown() (schema spec.Schema) {
+	schema.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	return schema
 }
 
 // v2Schema returns a type's OpenAPI v2 schema. Types such as IntOrString use oneOf in v3,

@@ -121,8 +121,8 @@ func pluralOf(kind string) string {
 }
 
 // casedLike returns a lower-case plural with the capitals of the kind, as far as both
-// have the same letters: httpmice of HTTPMouse is HTTPMice. hack/codegen.sh does the same
-// for the generators.
+// have the same letters: httpmice of HTTPMouse is HTTPMice. hack/codegen does the same for
+// the generators.
 func casedLike(plural, kind string) string {
 	alike := 0
 	for alike < len(plural) && alike < len(kind) && plural[alike] == strings.ToLower(kind)[alike] {

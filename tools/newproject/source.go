@@ -29,7 +29,7 @@ var leftOut = []string{
 	"tools/kubectl-foo", "docs/kubectl-foo.md", "docs/kubectl-foo-ui.png",
 	"test/bench", "docs/benchmarks*", "docs/kubernetes-versions.md", "hack/next.md", "test/faults", "docs/faults.md", "test/mutants", "test/audit",
 	"test/fuzz", "hack/fuzz.sh", "testdata", "test/simulation/explore", "explore_test.go", "docs/verification.md",
-	"tools/migrate/kubernetes-issues.md", "hack/codegen/*_test.go", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
+	"tools/migrate/kubernetes-issues.md", "hack/codegen/*_test.go", "hack/codegen/testdata", "hack/codegen/targets.mk", "test/thirdparty", "test/e2e/thirdparty_test.go",
 }
 
 // extras lists what a lean project does not get either: everything that needs a control plane, and
