@@ -21,7 +21,7 @@ import (
 // ErrCRDMismatch means that statuses can't be stored, because the installed
 // CustomResourceDefinition does not match this program.
 var ErrCRDMismatch = errors.New("the CustomResourceDefinition does not match this program: " +
-	"install the matching one with 'kubectl apply -f artifacts/crd'")
+	"install the matching one with 'kubectl apply --server-side --force-conflicts -f artifacts/crd'")
 
 // ErrStale ends a sync that would have acted on a cache without the controller's own last
 // write. ErrBehind ends a sync whose live read contradicts the cache: another client has

@@ -135,7 +135,7 @@ func remedy(verb string, of schema.GroupVersionResource, namespace string, cause
 		return fmt.Sprintf("the permission to %s %s in %s is missing: grant it, as %s does, to the identity that the controller runs as (%v)",
 			verb, resource, scope, manifest, cause)
 	case resource.Group == samplev1alpha1.GroupName:
-		return fmt.Sprintf("the CustomResourceDefinition %s is not installed: install it with 'kubectl apply -f artifacts/crd'", resource)
+		return fmt.Sprintf("the CustomResourceDefinition %s is not installed: install it with 'kubectl apply --server-side -f artifacts/crd'", resource)
 	}
 	return fmt.Sprintf("the API server does not serve %s in version %s: install what provides it", resource, of.Version)
 }

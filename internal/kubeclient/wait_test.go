@@ -49,7 +49,7 @@ func TestWaitsForWhatMayStillCome(t *testing.T) {
 			answers{listFoos: apierrors.NewNotFound(foosResource.GroupResource(), "")}, 300,
 			[]string{
 				`resource="foos.samplecontroller.k8s.io"`,
-				"the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply -f artifacts/crd",
+				"the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply --server-side -f artifacts/crd",
 			},
 		},
 		"a version that is not served": {

@@ -113,7 +113,7 @@ func TestUpgradeReplacesCRDAndPolicy(t *testing.T) {
 // TestReleaseTakesOverFromKustomize follows the README. The Foos' Deployments must stay.
 func TestReleaseTakesOverFromKustomize(t *testing.T) {
 	c := newCluster(t)
-	c.kubectl("apply", "--kustomize="+overlay(t, "resources: [BASE/deploy]"))
+	c.kubectl("apply", "--server-side", "--kustomize="+overlay(t, "resources: [BASE/deploy]"))
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	isUnchanged := c.makeFoo(program, program)
 	c.kubectl("delete", "deployment", "--namespace="+program, program)

@@ -83,7 +83,7 @@ func (c *testCluster) checkInstallation(t *testing.T, folder string, everywhere 
 	if installed != "" {
 		t.Fatalf("After a dry run there is %s", installed)
 	}
-	c.kubectl(t, "apply", "-k="+folder)
+	c.kubectl(t, "apply", "--server-side", "-k="+folder)
 	c.kubectl(t, "wait", "--for=condition=Established", "crd/"+crdName)
 	c.checkPods(t)
 	c.checkPolicy(t)

@@ -66,7 +66,7 @@ func TestTheControllerWaitsForAMissingCRD(t *testing.T) {
 
 	p := startController(t, flags...)
 	p.awaitLog(t, "CustomResourceDefinition "+crdName+" is not installed", 1)
-	p.awaitLog(t, "kubectl apply -f artifacts/crd", 1)
+	p.awaitLog(t, "kubectl apply --server-side -f artifacts/crd", 1)
 	p.expectHealth(t, "/healthz", http.StatusOK)
 	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]caches failed", "[+]shutdown ok")
 	p.expectHealth(t, "/readyz/caches", http.StatusInternalServerError, "not filled")

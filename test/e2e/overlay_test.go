@@ -99,7 +99,7 @@ func (a *account) await(t *testing.T, what string, change footest.ChildOption, w
 // namespace, nothing refers to the shipped one.
 func (c *testCluster) applyOverlay(t *testing.T, folder string) *account {
 	t.Helper()
-	c.kubectl(t, "apply", "-k="+folder)
+	c.kubectl(t, "apply", "--server-side", "-k="+folder)
 	c.kubectl(t, "wait", "--for=condition=Established", "crd/"+crdName)
 	var installed *account
 	objects := objectsOf(t, folder)

@@ -109,7 +109,7 @@ func Build(ctx context.Context, folder, output, pkg string, flags ...string) err
 // InstallCRDs installs the CustomResourceDefinitions of a tree of this project in a cluster
 // with devcluster's kubectl, and returns when they are served.
 func InstallCRDs(ctx context.Context, program, kubeconfig, tree string) error {
-	_, err := Kubectl(ctx, program, kubeconfig, "apply", "-k", filepath.Join(tree, "artifacts/crd"))
+	_, err := Kubectl(ctx, program, kubeconfig, "apply", "--server-side", "--force-conflicts", "-k", filepath.Join(tree, "artifacts/crd"))
 	if err == nil {
 		_, err = Kubectl(ctx, program, kubeconfig, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	}
