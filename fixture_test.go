@@ -271,13 +271,13 @@ func (f *fixture) put(object footest.Object) {
 
 func (f *fixture) deleteFoo(name string) {
 	f.t.Helper()
-	footest.Must(f.t, f.fooClient.Tracker().Delete(footest.FoosResource, footest.Namespace, name))
+	footest.Must(f.t, f.api.Delete(f.fooClient.Tracker(), footest.FoosResource, footest.Namespace, name))
 }
 
 // deleteChild deletes a child, as a user or the garbage collector does.
 func (f *fixture) deleteChild(name string) {
 	f.t.Helper()
-	footest.Must(f.t, f.kubeClient.Tracker().Delete(footest.Primary.Resource, footest.Namespace, name))
+	footest.Must(f.t, f.api.Delete(f.kubeClient.Tracker(), footest.Primary.Resource, footest.Namespace, name))
 }
 
 // storedChild returns a copy of a child from the API server.

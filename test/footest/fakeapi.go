@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
@@ -32,6 +33,7 @@ type FakeAPI struct {
 	mu      sync.Mutex
 	version atomic.Int64
 	patched sync.Map // the objects that patches asked for, by patch
+	deleted sync.Map // the resourceVersions of deletions, by UID
 }
 
 // Serve puts the API in front of a clientset's object tracker. A resource of which the
@@ -50,6 +52,48 @@ func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clientte
 		answer, err := a.Write(tracker, action)
 		return true, answer, err
 	})
+	fake.PrependWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		events, err := tracker.Watch(action.GetResource(), action.GetNamespace(), action.(clienttesting.WatchActionImpl).ListOptions)
+		if err != nil {
+			return true, nil, err
+		}
+		return true, a.withVersionsOfDeletions(events), nil
+	})
+}
+
+// withVersionsOfDeletions makes the event of a deletion carry the version of the deletion, where
+// the tracker sends that of the object's last change.
+func (a *FakeAPI) withVersionsOfDeletions(events watch.Interface) watch.Interface {
+	sent := make(chan watch.Event)
+	proxy := watch.NewProxyWatcher(sent)
+	go func() {
+		<-proxy.StopChan()
+		events.Stop() // which closes its channel
+	}()
+	go func() {
+		for event := range events.ResultChan() {
+			if object, ok := event.Object.(Object); ok && event.Type == watch.Deleted {
+				if version, known := a.deleted.Load(object.GetUID()); known {
+					object.SetResourceVersion(version.(string))
+				}
+			}
+			select {
+			case sent <- event:
+			case <-proxy.StopChan():
+			}
+		}
+	}()
+	return proxy
+}
+
+// Delete deletes an object, as a user or another controller does.
+func (a *FakeAPI) Delete(tracker clienttesting.ObjectTracker, resource schema.GroupVersionResource, namespace, name string) error {
+	object, err := tracker.Get(resource, namespace, name)
+	if err != nil {
+		return err
+	}
+	a.deleted.Store(object.(Object).GetUID(), versionText(a.version.Add(1)))
+	return tracker.Delete(resource, namespace, name)
 }
 
 // Write carries out a write that was sent to a clientset, and returns the answer.
@@ -127,7 +171,7 @@ func (a *FakeAPI) admit(operation string, sent Object) error {
 // commit stores a change, and returns the answer.
 func (a *FakeAPI) commit(tracker clienttesting.ObjectTracker, action clienttesting.Action, change Change) (answer runtime.Object, err error) {
 	resource, namespace := action.GetResource(), action.GetNamespace()
-	if change.Event != "" {
+	if change.Event != "" && change.Event != watch.Deleted {
 		a.Stamp(change.Object)
 	}
 	switch change.Event {
@@ -136,7 +180,7 @@ func (a *FakeAPI) commit(tracker clienttesting.ObjectTracker, action clienttesti
 	case watch.Modified:
 		err = tracker.Update(resource, change.Object, namespace)
 	case watch.Deleted:
-		err = tracker.Delete(resource, namespace, change.Object.GetName())
+		err = a.Delete(tracker, resource, namespace, change.Object.GetName())
 	}
 	if err != nil || change.Answer == nil {
 		return nil, err
