@@ -143,6 +143,22 @@ func (k *childAPI) named(owner plan.Owner) plan.Object {
 	return named
 }
 
+// holderOf returns the cached owner that controls a child, or nil.
+func (k *childAPI) holderOf(child plan.Object) plan.Owner {
+	if child == nil {
+		return nil
+	}
+	ref := k.row.OwnerKind.ControllerOf(child)
+	if ref == nil {
+		return nil
+	}
+	holder, err := cached(k.controller.cache, cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
+	if err != nil || holder == nil || holder.GetUID() != ref.UID {
+		return nil
+	}
+	return holder
+}
+
 // ensureReady returns ErrStale unless the caches include the last writes for an owner.
 func (c *Controller) ensureReady(known *memory.Owner) error {
 	now := c.clock.Now()
@@ -155,9 +171,13 @@ func (c *Controller) ensureReady(known *memory.Owner) error {
 
 // world returns the state of the Foo and its children according to the caches.
 func (s *ownerSync) world() *plan.World {
-	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
+	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) plan.Found {
 		k := s.apiOf(row)
-		return k.named(s.owner), k.controlledBy(s.owner)
+		found := plan.Found{Named: k.named(s.owner), Controlled: k.controlledBy(s.owner)}
+		if found.Holder = k.holderOf(found.Named); found.Holder != nil {
+			found.HolderNamed = k.named(found.Holder)
+		}
+		return found
 	})
 }
 
@@ -171,7 +191,7 @@ func (s *ownerSync) liveChild(ctx context.Context, child *plan.Child, name strin
 	defer cancel()
 	live, err := s.apiOf(child.ChildKind).get(ctx, s.owner.GetNamespace(), name)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s %q: %w", child.Kind, name, err)
+		return nil, &plan.CallError{Doing: "reading", Kind: child.Kind, Name: name, Err: err}
 	}
 	return live, nil
 }
@@ -346,10 +366,13 @@ func (k *childAPI) enqueueOwnersOf(states ...plan.Object) {
 	}
 }
 
-// enqueueHolder adds the Foo that controls a child.
+// enqueueHolder adds the Foo that controls a child, or may adopt it: its adoption may have been
+// refused because of what has changed now.
 func (k *childAPI) enqueueHolder(child plan.Object) {
 	if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
 		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
+	} else if adopter := child.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]; adopter != "" {
+		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: adopter})
 	}
 }
 

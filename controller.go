@@ -58,6 +58,9 @@ type Controller struct {
 	memory      memory.Map
 	crdMismatch *memory.CRDMismatch
 	replaced    *memory.Replaced
+	opponents   *memory.Opponents
+	// fightPeriod is how long a repair must last to end a fight.
+	fightPeriod time.Duration
 
 	recorder    record.EventRecorder
 	clock       clock.WithTicker
@@ -218,9 +221,14 @@ func (s *ownerSync) sync(ctx context.Context) error {
 	}
 	world := s.world()
 	for child, action := range world.Steps() {
+		if action == plan.ActionDelete {
+			s.takeDeletion(ctx, child)
+			continue
+		}
 		s.take(ctx, child, action)
 	}
 	err := world.Err()
+	s.observeProblems(world.Children)
 	if queue.IsExpected(err) {
 		return err // a stale cache, for example, says nothing about the Foo: see queue.Attempt
 	}
@@ -235,7 +243,8 @@ func (s *ownerSync) sync(ctx context.Context) error {
 // Event if the Foo's readiness changed. It also returns nil without a write if the CRD would
 // drop the status, or if the status may wait: see memory.Progress and memory.Replaced.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
-	inputs := plan.StatusInputs(s.owner)
+	inputs, now := plan.StatusInputs(s.owner), s.clock.Now()
+	s.memory.Flapping.Observe(after, now)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
 		s.memory.Progress.Reset()
 		s.backoff.Succeed(s.key, queue.PartStatus)
@@ -247,7 +256,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
 		return err
 	}
-	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, s.clock.Now()), s.replaced.Wait(after)); wait > 0 {
+	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, now), s.memory.Flapping.Wait(after, now), s.replaced.Wait(after)); wait > 0 {
 		s.queue.AddAfter(s.key, wait)
 		return nil
 	}
@@ -278,6 +287,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	}
 	s.metrics.Wrote("update", s.statusResource())
 	s.memory.Written.Observe(updated, s.clock.Now())
+	s.memory.Flapping.Wrote(s.lastSent(), after, s.clock.Now())
 	s.replaced.Observe(after)
 	if transition != nil {
 		s.memory.Transition.Stored(s.owner)

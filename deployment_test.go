@@ -7,14 +7,20 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/queue"
@@ -230,3 +236,129 @@ func TestAnotherImageRestartsAFewFoosAtATime(t *testing.T) {
 		f.expectReady(last, "True Available of 1")
 	})
 }
+
+// Foos without a status, as after upstream's controller or a restore, are restarted a few at a
+// time, too.
+func TestFoosWithoutAStatusAreRestartedAFewAtATime(t *testing.T) {
+	var objects []runtime.Object
+	for i := range 10 {
+		name := fmt.Sprint("f", i)
+		objects = append(objects, footest.Foo(name, footest.WithChildName(name)), footest.Child(name, footest.Named(name), footest.WithImage("nginx:1")))
+	}
+	test(t, objects, func(f *fixture) {
+		f.rollouts.Limit = 2
+		defer f.start(2)()
+		advance(time.Second)
+		footest.ExpectEqual(t, "the Foos whose Pods were restarted", 1, f.count(updateChild)) // half of the limit for a namespace
+	})
+}
+
+// A change of the spec whose first attempt fails does not become a repair that waits for others.
+func TestAChangeOfTheSpecThatFailedOnceDoesNotWaitForRollouts(t *testing.T) {
+	test(t, atRest(), func(f *fixture) {
+		f.rollouts.Limit = 1
+		f.rollouts.Begin(cache.ObjectName{Namespace: "team-b", Name: "hangs"})
+		defer f.start(2)()
+		advance(time.Second)
+		f.failTimes(1, "patch", children, serverFails)
+		f.change("web", footest.WithImage("nginx:1")) // as after a change of -image
+		advance(time.Second)
+		f.expectReady("a", "False Progressing of 1")
+		f.scale("a", 5)
+		advance(time.Minute)
+		f.expectWanted()
+	})
+}
+
+// withRollout returns a change of a Deployment's status: its rollout is complete, or has exceeded
+// its deadline.
+func withRollout(complete bool, available int32) footest.ChildOption {
+	condition := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"}
+	if !complete {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionFalse, "ProgressDeadlineExceeded", "ReplicaSet has timed out progressing"
+	}
+	return footest.Changed(func(deployment *appsv1.Deployment) {
+		deployment.Status.Conditions = []appsv1.DeploymentCondition{condition}
+		deployment.Status.ObservedGeneration, deployment.Status.AvailableReplicas = deployment.Generation, available
+	})
+}
+
+// What failed before, here a rollout, hides neither an outage nor the opponents of a few repairs.
+func TestAFailedRolloutHidesNothing(t *testing.T) {
+	stuck := func() []runtime.Object { return world(footest.Foo("a"), footest.Child("a", withRollout(false, 0))) }
+	testRunning(t, stuck(), func(f *fixture) {
+		advance(time.Second)
+		f.expectStalled(failed)
+		f.refuse("create", children, apierrors.NewInternalError(errors.New(`failed calling webhook "x"`)))
+		f.deleteChild("web")
+		advance(time.Hour)
+		if ready := f.expectReady("a", "False Progressing of 1"); strings.Contains(ready.Message, "does not roll out") {
+			t.Errorf("there is no Deployment, and the condition is %q", ready.Message)
+		}
+		f.expectStalled("")
+	})
+	testRunning(t, stuck(), func(f *fixture) {
+		advance(time.Second)
+		for range 2 {
+			f.change("web", footest.ScaledTo(7))
+			advance(20 * time.Second)
+			f.change("web", withRollout(false, 0)) // its controller has seen the repair
+			advance(20 * time.Second)
+		}
+		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, "does not roll out") {
+			t.Errorf("the condition is %q", ready.Message)
+		}
+	})
+}
+
+// An update that stays refused stalls the Foo, although others change the Deployment all the time.
+func TestARefusalIsStalledAlthoughTheDeploymentChanges(t *testing.T) {
+	testRunning(t, world(footest.Foo("a"), footest.Child("a", footest.Drifted)), func(f *fixture) {
+		f.refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		for i := range 10 {
+			f.change("web", footest.Changed(func(deployment *appsv1.Deployment) {
+				deployment.Annotations = map[string]string{"i": fmt.Sprint(i)}
+				deployment.Generation++
+			}))
+			advance(20 * time.Second)
+		}
+		f.expectStalled(failed)
+	})
+}
+
+// Pods that become unready now and then cause neither a status nor an Event each time. The Foo is
+// never ready without its Pods, and ready again once they have lasted.
+func TestPodsThatFlapAreDamped(t *testing.T) {
+	for _, lost := range []int32{1, 2} {
+		testRunning(t, atRest(), func(f *fixture) {
+			f.change("web", withRollout(true, 2))
+			advance(time.Second)
+			f.takeWrites()
+			for range 30 {
+				f.change("web", withRollout(true, 2-lost))
+				advance(200 * time.Millisecond)
+				f.expectReady("a", map[int32]string{1: "False Degraded of 1", 2: "False Unavailable of 1"}[lost])
+				f.change("web", withRollout(true, 2))
+				advance(200 * time.Millisecond)
+			}
+			if writes, events := f.takeWrites(), f.recorded(); len(writes) > 8 || len(events) > 6 || len(writes) < 5 {
+				t.Errorf("12 s of flapping led to %d writes and the Events %q", len(writes), events)
+			}
+			advance(longestDamping)
+			f.expectReady("a", "True Available of 1")
+			advance(2 * time.Minute)
+			f.resync("a")
+			f.takeWrites()
+			for range 3 { // seldom: each is told at once
+				f.change("web", withRollout(true, 2-lost))
+				advance(time.Second)
+				f.change("web", withRollout(true, 2))
+				advance(2 * time.Minute)
+			}
+			footest.ExpectEqual(t, "the writes of what happens seldom", 6, len(f.takeWrites()))
+		})
+	}
+}
+
+// longestDamping is how long Pods must be available again before the Foo is ready, at most.
+const longestDamping = 30 * time.Second

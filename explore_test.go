@@ -90,8 +90,7 @@ func syncUntilSilent(t *testing.T, w *footest.FuzzWorld) {
 	var announced *preview.Sync
 	if !stale && !w.Refused() {
 		stored := f.stored()
-		children := slices.DeleteFunc(slices.Clone(stored), func(object footest.Object) bool { return w.Owner.Is(object) })
-		announced = previewtest.Of(f.kind, w.Owner.Find(stored, "a"), children)
+		announced = previewtest.Of(f.kind, w.Owner.Find(stored, "a"), stored)
 	}
 	f.pass(t, w.Foo, live.Foo, !stale, announced)
 	for obsolete := len(live.Children) + 1; obsolete >= 0; obsolete-- {

@@ -19,6 +19,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,6 +159,9 @@ type Config struct {
 	// MaxRollouts is how many Foos may restart their Pods at the same time because the Image
 	// has changed. 0 means no limit.
 	MaxRollouts int
+	// FightPeriod is how long a repair must last so that the next one does not count as part of a
+	// fight.
+	FightPeriod time.Duration
 }
 
 // NewController returns the Controller of a kind. Call it before starting the informer
@@ -178,6 +182,8 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
 		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
 		replaced:    &memory.Replaced{Clock: config.Clock},
+		opponents:   &memory.Opponents{Clock: config.Clock},
+		fightPeriod: cmp.Or(config.FightPeriod, memory.DefaultFightPeriod),
 		recorder:    config.Recorder,
 		clock:       config.Clock,
 		callTimeout: config.CallTimeout,

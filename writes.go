@@ -8,7 +8,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,34 +23,43 @@ import (
 	"example.com/sample-controller/internal/queue"
 )
 
-// stalledAfter is how long a child must have been refused before the Foo counts as stalled.
-// Some refusals pass by themselves: see queue.RefusedRetry.
-const stalledAfter = 30 * time.Second
+const (
+	// refusedFor is how long a child must have been refused before the Foo counts as stalled.
+	// Some refusals pass by themselves: see queue.RefusedRetry.
+	refusedFor = 30 * time.Second
+	// uncollectedFor is how long the child of an earlier Foo must have waited for the garbage
+	// collector before the Foo counts as stalled. A new leader of kube-controller-manager takes 15 s.
+	uncollectedFor = time.Minute
+	// maxRefusals is how many deletions a sync tries if the API server refuses each.
+	maxRefusals = 8
+)
 
 // take takes a step of a sync, and records the result in the child. It skips a step that
 // failed and is still in back-off, unless something other than the child's status has
 // changed. The back-off is known before the status is written, so that the event of that
 // write does not wake the key.
 func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Action) {
-	part, inputs := child.Kind, child.Inputs()
+	s.observeSpec(child)
+	part, inputs := child.Kind, child.Inputs(action, child.Named)
 	err := s.backoff.Deferred(s.key, part, inputs)
 	if err == nil {
-		if err = s.carryOut(ctx, child, action); err != nil {
+		if err = s.carryOut(ctx, child, action); err == nil {
+			s.backoff.Succeed(s.key, part)
+		} else {
 			s.metrics.Refused(failure.CauseOf(err))
 			err = s.backoff.Fail(s.key, part, inputs, err)
-		} else if action == plan.ActionDelete || len(child.Obsolete) == 0 { // else a deletion may follow
-			s.backoff.Succeed(s.key, part)
 		}
 	}
-	child.Failure = err
-	child.Refused = s.backoff.RefusedFor(s.key, part) >= stalledAfter
-	child.Stale = queue.IsExpected(err)
+	child.Failure, child.Stale = err, queue.IsExpected(err)
 }
 
 // carryOut makes the writes of a step, if there are any.
 func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan.Action) error {
 	switch action {
 	case plan.ActionCreate:
+		if s.mustWait(child, child.Name(s.owner)) {
+			return nil
+		}
 		return s.create(ctx, child)
 	case plan.ActionUpdate, plan.ActionAdopt:
 		if s.isUseless(child) {
@@ -56,25 +67,47 @@ func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan
 		}
 		return s.update(ctx, child)
 	case plan.ActionNone:
-		s.observeFight(child, 0)
+		s.memory.Child(child.Kind).NewSpec = 0
+		s.observeFights(child)
 		return s.confirm(ctx, child)
-	case plan.ActionDelete:
-		return s.deleteObsolete(ctx, child)
-	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend:
+	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend, plan.ActionDelete:
 	}
 	return nil
+}
+
+// observeProblems records since when something is in the way of each child.
+func (s *ownerSync) observeProblems(children []*plan.Child) {
+	for _, child := range children {
+		problem, lasts := &s.memory.Child(child.Kind).Problem, time.Duration(0)
+		switch {
+		case failure.IsRefusal(child.Failure):
+			lasts = refusedFor - problem.Observe(fmt.Sprint("refused ", s.owner.GetGeneration()), s.clock.Now())
+		case child.Failure != nil: // it says nothing about the problem
+			continue
+		case child.Action == plan.ActionLeave && child.IsOfEarlierOwner():
+			lasts = uncollectedFor - problem.Observe(fmt.Sprint("uncollected ", child.Named.GetUID()), s.clock.Now())
+			if lasts > 0 {
+				s.queue.AddAfter(s.key, lasts) // no event says that nothing happens
+			}
+		default:
+			*problem = memory.Problem{}
+			continue
+		}
+		child.Lasts = lasts <= 0
+	}
 }
 
 // isUseless reports whether an update would be of no use now: it would again be stored with
 // different values, it would be changed back again, or too many Foos restart their Pods already.
 func (s *ownerSync) isUseless(child *plan.Child) bool {
-	known := s.memory.Child(child.Kind)
-	if known.Mutation.WouldRecur(s.owner, child.Named, child.Drift) {
+	if s.memory.Child(child.Kind).Mutation.WouldRecur(s.owner, child.Named, child.Drift) {
 		child.Current, child.CurrentDrift, child.Recurs = child.Named, child.Drift, true // also if an adoption was undone
 		return true
 	}
-	if wait := known.Repairs.Wait(s.owner, child.Named, s.clock.Now()); wait > 0 {
-		s.observeFight(child, wait)
+	if child.Action == plan.ActionAdopt {
+		return false
+	}
+	if s.mustWait(child, child.Named.GetName()) {
 		return true
 	}
 	child.Paced = s.waitsToRestart(child)
@@ -84,7 +117,7 @@ func (s *ownerSync) isUseless(child *plan.Child) bool {
 // waitsToRestart reports whether an update has to wait until fewer Foos are rolling out, and if
 // so, requeues the Foo. A change of the Foo's spec does not wait.
 func (s *ownerSync) waitsToRestart(child *plan.Child) bool {
-	if child.Action != plan.ActionUpdate || !s.isRepair() || !child.IsRestarting(child.Named, s.owner, child.Seen) {
+	if !s.isRepair(child) || !child.IsRestarting(child.Named, s.owner, child.Seen) {
 		return false
 	}
 	wait := s.rollouts.Begin(s.key)
@@ -92,34 +125,6 @@ func (s *ownerSync) waitsToRestart(child *plan.Child) bool {
 		s.queue.AddAfter(s.key, wait)
 	}
 	return wait > 0
-}
-
-// isRepair reports whether an update undoes someone's change instead of carrying out a new
-// spec: the status has reported this spec before, or can't be written.
-func (s *ownerSync) isRepair() bool {
-	return *s.lastSent().GetObservedGeneration() == s.owner.GetGeneration() || s.backoff.IsFailing(s.key, queue.PartStatus)
-}
-
-// observeFight records a fight over the child, if there is one, and requeues the Foo: after
-// wait, or when the last repair has lasted long enough.
-func (s *ownerSync) observeFight(child *plan.Child, wait time.Duration) {
-	if child.Named == nil {
-		return
-	}
-	repairs := &s.memory.Child(child.Kind).Repairs
-	by, drift, left, fights := repairs.Fight(s.owner, child.Named, child.WasStalled(s.owner), s.clock.Now())
-	if !fights {
-		return
-	}
-	if wait == 0 {
-		wait = left
-	}
-	if wait <= 0 { // the opponent has given up
-		*repairs = memory.Repairs{}
-		return
-	}
-	child.ChangedBack, child.Opponent = drift, by
-	s.queue.AddAfter(s.key, wait)
 }
 
 // create creates a Foo's child. A Foo with a status may already have had one. Read such a Foo
@@ -139,9 +144,13 @@ func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
 	desired := child.DesiredAfter(s.owner, earlier, child.Seen)
 	created, err := s.apiOf(child.ChildKind).create(ctx, desired)
 	if err != nil {
-		return &plan.WriteError{Doing: "creating", Done: "created", Kind: child.Kind, Name: desired.GetName(), Err: err}
+		return &plan.CallError{Doing: "creating", Done: "created", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
-	return s.wrote(ctx, child, "create", "Created", created)
+	if err := s.wrote(ctx, child, "create", "Created", created); err != nil {
+		return err
+	}
+	s.repaired(ctx, child, plan.Fight{Write: plan.ActionCreate, Name: created.GetName()})
+	return nil
 }
 
 // earlier returns the child that the new one replaces, or nil. The new child inherits values
@@ -183,14 +192,13 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 	defer cancel()
 	updated, err := s.apiOf(child.ChildKind).patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
 	if err != nil {
-		return &plan.WriteError{Doing: "updating", Done: "updated", Kind: child.Kind, Name: desired.GetName(), Err: err}
+		return &plan.CallError{Doing: "updating", Done: "updated", Kind: child.Kind, Name: desired.GetName(), Err: err}
 	}
 	if err := s.wrote(ctx, child, "update", "Updated", updated); err != nil {
 		return err
 	}
-	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && s.isRepair() { // admission is not an opponent
-		s.memory.Child(child.Kind).Repairs.Observe(s.owner, updated, plan.ChangedBy(live, patch), child.Drift, s.clock.Now())
-		s.observeFight(child, 0)
+	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && child.Action == plan.ActionUpdate { // admission is not an opponent
+		s.repaired(ctx, child, plan.Fight{Write: plan.ActionUpdate, Name: updated.GetName(), By: plan.ChangedBy(live, patch), Drift: child.Drift})
 	}
 	s.memory.Child(child.Kind).Mutation = memory.MutationOf(s.owner, child.Current, child.CurrentDrift)
 	if child.Recurs {
@@ -262,12 +270,47 @@ func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
 	return nil
 }
 
-// deleteObsolete deletes a child that a Foo no longer wants, as after a rename. The event of
-// the deletion requeues the Foo for the next, behind other Foos: a Foo may control any number,
-// because whoever creates an object chooses its owner reference. A deletion can't be undone,
-// so all its preconditions are read live: the child that the Foo wants, the child to delete,
-// and finally the Foo.
-func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error {
+// takeDeletion deletes one of the children that a Foo no longer wants, as after a rename. The
+// event of the deletion requeues the Foo for the next, behind other Foos: a Foo may control any
+// number, because whoever creates an object chooses its owner reference. One that the API server
+// refuses to delete backs off alone.
+func (s *ownerSync) takeDeletion(ctx context.Context, child *plan.Child) {
+	all, inputs := child.Kind+" deletions", child.Inputs(plan.ActionDelete, nil)
+	if child.Failure = s.backoff.Deferred(s.key, all, inputs); child.Failure != nil {
+		return
+	}
+	refusals := 0
+	for _, obsolete := range child.Obsolete {
+		one, of := child.Kind+" "+obsolete.GetName(), child.Inputs(plan.ActionDelete, obsolete)
+		if err := s.backoff.Deferred(s.key, one, of); err != nil {
+			child.Failure = cmp.Or(child.Failure, err)
+			continue
+		}
+		if s.mustWait(child, obsolete.GetName()) {
+			continue
+		}
+		err := s.deleteObsolete(ctx, child, obsolete.GetName())
+		s.metrics.Refused(failure.CauseOf(err))
+		if failure.IsRefusal(err) {
+			child.Failure = s.backoff.Fail(s.key, one, of, err)
+			if refusals++; refusals < maxRefusals {
+				continue
+			}
+			s.queue.AddAfter(s.key, queue.RefusedRetry) // for the others
+		} else if err != nil {
+			child.Failure = s.backoff.Fail(s.key, all, inputs, err)
+		} else {
+			s.backoff.Succeed(s.key, all)
+			s.backoff.Succeed(s.key, one)
+		}
+		break
+	}
+	child.Stale = queue.IsExpected(child.Failure)
+}
+
+// deleteObsolete deletes a child. A deletion can't be undone, so all its preconditions are read
+// live: the child that the Foo wants, the child to delete, and finally the Foo.
+func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child, name string) error {
 	taken := false
 	if child.Wanted(s.owner) {
 		wanted, err := s.liveChild(ctx, child, child.Name(s.owner))
@@ -279,7 +322,7 @@ func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child) error
 		}
 		taken = child.HasTakenOver(wanted, s.owner, child.Seen)
 	}
-	return s.deleteIfObsolete(ctx, child, child.Obsolete[0].GetName(), taken)
+	return s.deleteIfObsolete(ctx, child, name, taken)
 }
 
 // deleteIfObsolete reads a child live and deletes it if its Foo no longer needs it. It reads
@@ -309,9 +352,10 @@ func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, nam
 		return nil
 	}
 	if err != nil {
-		return &plan.WriteError{Doing: "deleting the earlier", Done: "deleted", Kind: child.Kind, Name: name, Err: err}
+		return &plan.CallError{Doing: "deleting the earlier", Done: "deleted", Kind: child.Kind, Name: name, Err: err}
 	}
 	s.metrics.Wrote("delete", child.Resource.Resource)
+	s.repaired(ctx, child, plan.Fight{Write: plan.ActionDelete, Name: name, By: plan.CreatedBy(live)})
 	klog.FromContext(ctx).V(2).Info("Deleted "+child.Kind+" with an earlier name", child.LogKey(), klog.KObj(live))
 	return nil
 }

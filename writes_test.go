@@ -9,7 +9,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,70 +145,6 @@ func (f *fixture) expectStalled(want string) {
 		got = strings.TrimPrefix(string(stalled.Status)+" "+stalled.Reason, "True ")
 	}
 	footest.ExpectEqual(f.t, "the reason of the condition Stalled", want, got)
-}
-
-// undo changes the child back, as another client, 10 ms after each of the controller's updates,
-// until it is over.
-func (f *fixture) undo() (over *atomic.Bool) {
-	over = &atomic.Bool{}
-	f.on("patch", children, func(clienttesting.Action) error {
-		time.AfterFunc(10*time.Millisecond, func() {
-			if !over.Load() {
-				f.change("web", footest.Drifted)
-			}
-		})
-		return nil
-	})
-	// The fake clientset stores no managedFields.
-	f.kubeClient.PrependReactor("get", children, func(clienttesting.Action) (bool, runtime.Object, error) {
-		live := f.storedChild("web")
-		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: metav1.NewFieldsV1(`{"f:spec": {"f:replicas": {}}}`)}})
-		return true, live, nil
-	})
-	return over
-}
-
-func TestAFightIsDampedAndTold(t *testing.T) {
-	// The opponent stops, or sets the Foo's desired state.
-	for _, ends := range []func(f *fixture){func(*fixture) {}, func(f *fixture) { f.put(footest.Child("a")) }} {
-		testRunning(t, atRest(), func(f *fixture) { f.fight(ends) })
-	}
-}
-
-func (f *fixture) fight(ends func(f *fixture)) {
-	over := f.undo()
-	f.change("web", footest.Drifted)
-	advance(time.Hour)
-	if updates, statuses := f.count(updateChild), f.count(writeStatus); updates > 30 || statuses > 5 {
-		f.t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
-	}
-	ready := f.expectReady("a", "False "+failed+" of 1")
-	if !strings.Contains(ready.Message, `changed back after each repair, most recently by "scaler"`) {
-		f.t.Errorf("the condition is %+v", ready)
-	}
-	f.expectStalled(failed)
-	over.Store(true)
-	ends(f)
-	advance(16 * time.Minute) // the longest pause, and twice that
-	f.expectWanted()
-	f.settle("web")
-	advance(time.Minute)
-	f.expectReady("a", "True Available of 1")
-	f.expectStalled("")
-}
-
-// Carrying out a spec is not a repair until the status for it is stored. If no status can be
-// stored, all later updates are repairs.
-func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
-	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a", footest.Drifted)), func(f *fixture) {
-		f.undo()
-		f.refuse("update", "foos", denial(http.StatusForbidden, metav1.StatusReasonForbidden))
-		defer f.start(2)()
-		advance(time.Minute)
-		if updates := f.count(updateChild); updates > 12 {
-			t.Errorf("a minute of a fight led to %d updates", updates)
-		}
-	})
 }
 
 // denial returns the response to a request that an admission webhook denies with a code of its

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 )
@@ -36,8 +37,13 @@ var remembers = map[string]func(known *Owner){
 	"a mutation": func(known *Owner) {
 		known.Child("A").Mutation = MutationOf(footest.Foo("a"), footest.Child("a"), "the image")
 	},
+	"a new spec": func(known *Owner) { known.Child("A").NewSpec = 2 },
+	"a problem":  func(known *Owner) { known.Child("A").Problem.Observe("refused", time.Unix(0, 0)) },
+	"a loss of readiness": func(known *Owner) {
+		known.Flapping.Wrote(withStatus("a", footest.Settled("a")), withStatus("a", footest.Rolling(1)), time.Unix(0, 0))
+	},
 	"a repair": func(known *Owner) {
-		known.Child("A").Repairs.Observe(footest.Foo("a"), footest.Child("a"), "the other", "image", time.Unix(0, 0))
+		known.Child("A").Repairs("web").Observe(footest.Foo("a"), byOther, time.Unix(0, 0))
 	},
 }
 
@@ -68,7 +74,7 @@ func TestNothingIsKeptOfNothing(t *testing.T) {
 	known.Stale = "1"
 	m.Keep(footest.KeyOf(foo), known)
 	known.Stale = ""
-	known.Child("A")
+	known.Child("A").Repairs("web").Wait(foo, DefaultFightPeriod, now)
 	if m.Keep(footest.KeyOf(foo), known); len(m.byKey) != 0 {
 		t.Errorf("%+v is kept", known)
 	}
@@ -179,15 +185,15 @@ func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 	both, count := []*Repairs{{}, {}}, 0
 	for ; now.Sub(time.Unix(0, 0)) < 3*time.Hour; count++ {
 		repairer := both[count%2]
-		for wait := repairer.Wait(foo, web, now); wait > 0; wait = repairer.Wait(foo, web, now) {
+		for wait := repairer.Wait(foo, DefaultFightPeriod, now); wait > 0; wait = repairer.Wait(foo, DefaultFightPeriod, now) {
 			now = now.Add(wait)
 			for _, r := range both {
-				if _, _, _, fights := r.Fight(foo, web, false, now); !fights && count > 2*freeRepairs+1 {
+				if fight, _ := r.Fight(foo, false, DefaultFightPeriod, now); fight == nil && count > 2*freeRepairs+1 {
 					t.Fatalf("after %d repairs, in a pause of %v, one of them believes that the fight is over", count, wait)
 				}
 			}
 		}
-		repairer.Observe(foo, web, "the other", "image", now)
+		repairer.Observe(foo, byOther, now)
 		now = now.Add(10 * time.Millisecond)
 	}
 	if count > 100 {
@@ -195,12 +201,14 @@ func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 	}
 }
 
+var byOther = plan.Fight{Write: plan.ActionUpdate, Name: "web", By: plan.Manager{Name: "the other"}, Drift: "image"}
+
 // repaired returns Repairs with a number of repairs that were undone at once, and the time.
 func repaired(times int) (*Repairs, time.Time) {
 	r, now := &Repairs{}, time.Unix(0, 0)
 	for range times {
-		r.Wait(foo, web, now)
-		r.Observe(foo, web, "the other", "image", now)
+		r.Wait(foo, DefaultFightPeriod, now)
+		r.Observe(foo, byOther, now)
 	}
 	return r, now
 }
@@ -226,10 +234,10 @@ func TestPausesGrow(t *testing.T) {
 		for _, row := range []struct{ after, want time.Duration }{{0, want}, {want / 4, want - want/4}, {want, 0}, {time.Hour, 0}} {
 			clock.SetTime(footest.Now.Add(row.after))
 			after := fmt.Sprintf("%v after %d", row.after, times)
-			footest.ExpectEqual(t, "the pause between repairs "+after, row.want, repairs.Wait(foo, web, now.Add(row.after)))
+			footest.ExpectEqual(t, "the pause between repairs "+after, row.want, repairs.Wait(foo, DefaultFightPeriod, now.Add(row.after)))
 			footest.ExpectEqual(t, "the pause between statuses "+after, row.want, statuses.Wait(status))
 		}
-		footest.ExpectEqual(t, "a repair that was undone goes on", times > 0, *repairs != Repairs{})
+		footest.ExpectEqual(t, "a repair that was undone goes on", times > 0, repairs.Count(foo) > 0)
 	}
 }
 
@@ -243,13 +251,13 @@ func TestWhatLastsEndsTheSeries(t *testing.T) {
 			after := fmt.Sprintf(" %v after %d", row.lasts+late, row.times)
 			r, now := repaired(row.times)
 			now = now.Add(row.lasts + late)
-			_, _, left, fights := r.Fight(foo, web, true, now)
-			footest.ExpectEqual(t, "a fight"+after, []any{!ends, max(0, -late)}, []any{fights, left})
-			footest.ExpectEqual(t, "forgotten"+after, ends, *r == Repairs{})
+			fight, left := r.Fight(foo, true, DefaultFightPeriod, now)
+			footest.ExpectEqual(t, "a fight"+after, []any{!ends, max(0, -late)}, []any{fight != nil, left})
+			footest.ExpectEqual(t, "forgotten"+after, ends, r.Count(foo) == 0)
 
 			r, _ = repaired(row.times)
-			r.Wait(foo, web, now) // another client undoes it now
-			footest.ExpectEqual(t, "forgotten when it is undone"+after, ends, *r == Repairs{})
+			r.Wait(foo, DefaultFightPeriod, now) // another client undoes it now
+			footest.ExpectEqual(t, "forgotten when it is undone"+after, ends, r.Count(foo) == 0)
 
 			statuses, clock, status := written(row.times)
 			clock.Step(row.lasts + late)
@@ -272,27 +280,90 @@ func TestWhatIsAFight(t *testing.T) {
 	} {
 		r, now := repaired(row.times)
 		if row.undone {
-			r.Wait(foo, web, now)
+			r.Wait(foo, DefaultFightPeriod, now)
 		}
-		by, drift, _, fights := r.Fight(foo, web, row.told, now)
-		if fights != row.want || fights && (by != "the other" || drift != "image") {
-			t.Errorf("%+v: a fight %v with %q about %q", row, fights, by, drift)
+		fight, _ := r.Fight(foo, row.told, DefaultFightPeriod, now)
+		if (fight != nil) != row.want || fight != nil && *fight != byOther {
+			t.Errorf("%+v: a fight %+v", row, fight)
 		}
 	}
 }
 
-func TestRepairsAreThoseOfOneSpecAndOneChild(t *testing.T) {
-	for what, row := range map[string]struct{ foo, child metav1.Object }{
-		"another spec":  {footest.Foo("a", footest.WithGeneration(2)), web},
-		"another child": {foo, footest.Child("a", withUID)},
-	} {
-		r, now := repaired(9)
-		_, _, _, fights := r.Fight(row.foo, row.child, true, now)
-		footest.ExpectEqual(t, what+" fights", false, fights)
-		footest.ExpectEqual(t, "the wait of "+what, 0*time.Second, r.Wait(row.foo, row.child, now))
-		r.Observe(row.foo, row.child, "the other", "image", now) // the first in a new series
-		footest.ExpectEqual(t, "the wait after its first repair", 0*time.Second, r.Wait(row.foo, row.child, now))
+func TestRepairsAreThoseOfOneSpec(t *testing.T) {
+	r, now := repaired(9)
+	newer := footest.Foo("a", footest.WithGeneration(2))
+	fight, _ := r.Fight(newer, true, DefaultFightPeriod, now)
+	footest.ExpectEqual(t, "the fight of another spec", (*plan.Fight)(nil), fight)
+	footest.ExpectEqual(t, "the wait of another spec", 0*time.Second, r.Wait(newer, DefaultFightPeriod, now))
+	r.Observe(newer, byOther, now) // the first in a new series
+	footest.ExpectEqual(t, "the wait after its first repair", 0*time.Second, r.Wait(newer, DefaultFightPeriod, now))
+}
+
+// A longer period also catches opponents that act at longer intervals.
+func TestAnOpponentThatActsOnceInAPeriodIsInAFight(t *testing.T) {
+	for interval, want := range map[time.Duration]bool{59 * time.Minute: true, 61 * time.Minute: false} {
+		r, now := &Repairs{}, time.Unix(0, 0)
+		for range freeRepairs + 1 {
+			r.Wait(foo, time.Hour, now)
+			r.Observe(foo, byOther, now)
+			now = now.Add(interval)
+		}
+		fight, _ := r.Fight(foo, false, time.Hour, now.Add(-interval))
+		footest.ExpectEqual(t, fmt.Sprint("a fight at intervals of ", interval), want, fight != nil)
 	}
+}
+
+// Whoever makes an object chooses its name and its owner reference, so that any number may have to
+// be deleted. The one with the most repairs stays known.
+func TestTheObjectsWhoseRepairsAreKnownAreBounded(t *testing.T) {
+	known := &Child{kind: "A"}
+	for range freeRepairs {
+		known.Repairs("web").Observe(foo, byOther, now)
+	}
+	for i := range 2 * maxRepaired {
+		known.Repairs(fmt.Sprint("old-", i)).Observe(foo, byOther, now.Add(time.Duration(i)))
+	}
+	footest.ExpectEqual(t, "how many are known", maxRepaired, len(known.AllRepairs()))
+	footest.ExpectEqual(t, "how often they were repaired", []int{freeRepairs, 1, 0}, []int{
+		known.Repairs("web").Count(foo), known.Repairs(fmt.Sprint("old-", 2*maxRepaired-1)).Count(foo), known.Repairs("old-0").Count(foo),
+	})
+}
+
+// TestWhoseRepairsAreTold: an opponent that acts at long intervals is known by its name.
+func TestWhoseRepairsAreTold(t *testing.T) {
+	scaler, kubectl := byOther, byOther
+	scaler.By.Name, kubectl.By.Name = "scaler", "kubectl"
+	deleted := plan.Fight{Write: plan.ActionCreate, Name: "web"}
+	type at struct {
+		after time.Duration
+		fight plan.Fight
+	}
+	for name, row := range map[string]struct {
+		repairs []at
+		want    bool
+	}{
+		"twice":                          {[]at{{0, scaler}, {time.Hour, scaler}}, false},
+		"three times":                    {[]at{{0, scaler}, {time.Hour, scaler}, {2 * time.Hour, scaler}}, true},
+		"three times, but seldom":        {[]at{{0, scaler}, {time.Hour, scaler}, {3*time.Hour + 1, scaler}}, false},
+		"by different clients":           {[]at{{0, scaler}, {0, kubectl}, {0, scaler}}, false},
+		"deleted by nobody knows whom":   {[]at{{0, deleted}, {0, deleted}, {0, deleted}}, true},
+		"changed twice and deleted once": {[]at{{0, scaler}, {0, scaler}, {0, deleted}}, false},
+	} {
+		clock := clocktesting.NewFakeClock(footest.Now.Time)
+		opponents, told := &Opponents{Clock: clock}, false
+		for _, repair := range row.repairs {
+			clock.SetTime(footest.Now.Add(repair.after))
+			told = opponents.Observe(foo, "A", repair.fight)
+			_ = opponents.Observe(footest.Foo("b", footest.WithFooUID("uid-b")), "A", repair.fight)
+		}
+		footest.ExpectEqual(t, name+" is told", row.want, told)
+	}
+	many := &Opponents{Clock: clocktesting.NewFakeClock(footest.Now.Time)}
+	for i := range 2 * mostOpponents {
+		scaler.Name = fmt.Sprint("web-", i)
+		many.Observe(foo, "A", scaler)
+	}
+	footest.ExpectEqual(t, "of how many objects the opponents are remembered", mostOpponents, len(many.byObject))
 }
 
 func TestASeriesIsThatOfOneStatusOfOneFoo(t *testing.T) {

@@ -26,9 +26,9 @@ const (
 	// time, up to lastPause.
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
-	// quiet is the minimum time that a repair has to last to end the series. It is longer than
-	// the pauses of an opponent that also backs off.
-	quiet = time.Minute
+	// DefaultFightPeriod is the minimum time that a write has to last to end a series. It is longer
+	// than the pauses of an opponent that also backs off.
+	DefaultFightPeriod = time.Minute
 )
 
 // series counts writes in a row, each of which another client has undone. An opponent, such as a
@@ -55,63 +55,133 @@ func (s *series) pause() time.Duration {
 // wait returns how long the next write has to wait.
 func (s *series) wait(now time.Time) time.Duration { return max(0, s.last.Add(s.pause()).Sub(now)) }
 
-// left returns how much longer the last write has to last to end the series.
-func (s *series) left(now time.Time) time.Duration {
-	return s.last.Add(max(quiet, 2*s.pause())).Sub(now)
+// left returns how much longer the last write has to last to end the series: period, or twice the
+// pause.
+func (s *series) left(period time.Duration, now time.Time) time.Duration {
+	return s.last.Add(max(period, 2*s.pause())).Sub(now)
 }
 
-// Repairs is a series of repairs of one child, for one spec of its owner, each of which
-// another client has changed back.
+// Repairs is a series of repairs of one object, for one spec of its owner, each of which another
+// client has undone. The object is known by its name: one that is deleted after each creation
+// always has another UID.
 type Repairs struct {
 	series
 
-	child      types.UID
+	name       string
 	generation int64
 	// undone is true if the last repair is known to have been undone.
-	undone    bool
-	by, drift string
+	undone bool
+	fight  plan.Fight
 }
 
-// goesOn reports whether there is a series for a child. It forgets a series whose last repair
-// has lasted.
-func (r *Repairs) goesOn(owner, child metav1.Object, now time.Time) bool {
-	if r.child != child.GetUID() || r.generation != owner.GetGeneration() {
+// goesOn reports whether there is a series. It forgets one whose last repair has lasted.
+func (r *Repairs) goesOn(owner metav1.Object, period time.Duration, now time.Time) bool {
+	if r.generation != owner.GetGeneration() {
 		return false
 	}
-	if !r.undone && r.left(now) <= 0 {
-		*r = Repairs{}
+	if !r.undone && r.left(period, now) <= 0 {
+		r.Forget()
 	}
 	return r.count > 0
 }
 
-// Observe records a repair: who made it necessary, and the drift.
-func (r *Repairs) Observe(owner, child metav1.Object, by, drift string, now time.Time) {
-	if r.child != child.GetUID() || r.generation != owner.GetGeneration() {
-		*r = Repairs{child: child.GetUID(), generation: owner.GetGeneration()}
+// Forget ends the series.
+func (r *Repairs) Forget() { *r = Repairs{name: r.name} }
+
+// Observe records a repair: what was repaired, and who made it necessary.
+func (r *Repairs) Observe(owner metav1.Object, fight plan.Fight, now time.Time) {
+	if r.generation != owner.GetGeneration() {
+		*r = Repairs{name: r.name, generation: owner.GetGeneration()}
 	}
-	r.count, r.last, r.undone, r.by, r.drift = r.count+1, now, false, by, drift
+	r.count, r.last, r.undone, r.fight = r.count+1, now, false, fight
 }
 
-// Wait returns how long the next repair of a drifted child has to wait.
-func (r *Repairs) Wait(owner, child metav1.Object, now time.Time) time.Duration {
-	if !r.goesOn(owner, child, now) {
+// Wait returns how long the next repair has to wait. Call it when the last one was undone.
+func (r *Repairs) Wait(owner metav1.Object, period time.Duration, now time.Time) time.Duration {
+	if !r.goesOn(owner, period, now) {
 		return 0
 	}
 	r.undone = true
 	return r.wait(now)
 }
 
-// Fight reports whether another client changes a child back after each repair, and if so, who,
-// what, and how much longer the last repair has to last to end the fight. told is true if the
-// owner's status already says so: the opponent may be another controller of the same owners,
-// and two that disagree would replace each other's status as fast as the API server
-// responds.
-func (r *Repairs) Fight(owner, child metav1.Object, told bool, now time.Time) (by, drift string, left time.Duration, fights bool) {
-	if !r.goesOn(owner, child, now) {
-		return "", "", 0, false
+// Fight returns the fight if another client undoes each repair, else nil, and how much longer the
+// last repair has to last to end it. told is true if the owner's status already says so: the
+// opponent may be another controller of the same owners, and two that disagree would replace each
+// other's status as fast as the API server responds.
+func (r *Repairs) Fight(owner metav1.Object, told bool, period time.Duration, now time.Time) (fight *plan.Fight, left time.Duration) {
+	if !r.goesOn(owner, period, now) {
+		return nil, 0
 	}
-	fights = r.count > freeRepairs || r.count == freeRepairs && r.undone || r.count > 1 && told
-	return r.by, r.drift, r.left(now), fights
+	if r.count > freeRepairs || r.count == freeRepairs && r.undone || r.count > 1 && told {
+		return new(r.fight), r.left(period, now)
+	}
+	return nil, 0
+}
+
+// Count returns how many repairs there are in the series for an owner's newest spec.
+func (r *Repairs) Count(owner metav1.Object) int {
+	if r.generation != owner.GetGeneration() {
+		return 0
+	}
+	return r.count
+}
+
+const (
+	// toldAfter is how many repairs by the same opponent are told, however long they last.
+	toldAfter = 3
+	// recursWithin is the longest time between two of them.
+	recursWithin = 2 * time.Hour
+	// mostOpponents bounds the number of objects whose opponents are remembered. Beyond that,
+	// Opponents forgets some of them.
+	mostOpponents = 4096
+)
+
+// Opponents remembers for hours who has made repairs necessary. A client that acts at intervals
+// longer than a fight's, such as a downscaler or a GitOps tool, is repaired at once each time, and
+// each time the Pods are replaced. It is safe for concurrent use.
+type Opponents struct {
+	Clock clock.PassiveClock
+
+	mu       sync.Mutex
+	byObject map[opponentKey]opponent
+}
+
+// opponentKey identifies an object by its owner and its name.
+type opponentKey struct {
+	owner      types.UID
+	kind, name string
+}
+
+type opponent struct {
+	write plan.Action
+	by    plan.Manager
+	count int
+	last  time.Time
+}
+
+// Observe records a repair, and reports whether the same client has made the same necessary again
+// and again.
+func (o *Opponents) Observe(owner metav1.Object, kind string, fight plan.Fight) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key, now := opponentKey{owner.GetUID(), kind, fight.Name}, o.Clock.Now()
+	is := o.byObject[key]
+	if is.write != fight.Write || is.by != fight.By || now.Sub(is.last) > recursWithin {
+		is = opponent{write: fight.Write, by: fight.By}
+	}
+	is.count, is.last = is.count+1, now
+	if o.byObject == nil {
+		o.byObject = map[opponentKey]opponent{}
+	}
+	if _, known := o.byObject[key]; !known && len(o.byObject) >= mostOpponents {
+		for other := range o.byObject {
+			delete(o.byObject, other) // any: one that goes on soon returns
+			break
+		}
+	}
+	o.byObject[key] = is
+	return is.count >= toldAfter
 }
 
 // mostReplaced bounds the number of owners whose last status is remembered. Beyond that,
@@ -145,7 +215,7 @@ func (r *Replaced) Wait(after plan.Owner) time.Duration {
 	if written.last.IsZero() || written.owner != after.GetUID() || written.status != hashOf(after) {
 		return 0
 	}
-	if written.left(now) <= 0 {
+	if written.left(DefaultFightPeriod, now) <= 0 {
 		delete(r.byKey, cache.MetaObjectToName(after))
 	}
 	return written.wait(now)

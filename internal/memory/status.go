@@ -60,6 +60,46 @@ func (p *Progress) Wait(before, after plan.Owner, complete bool, now time.Time) 
 	return left
 }
 
+// longestFlap bounds how long an owner must have been ready again before its status says so.
+const longestFlap = 30 * time.Second
+
+// Flapping is a series of losses of readiness of one spec, for example because a Pod's probe fails
+// now and then. Each would cause two writes and two Events. After some, the status says that the
+// owner is ready only once that has lasted, and meanwhile still says why it was not.
+type Flapping struct {
+	series
+
+	generation int64
+}
+
+// IsZero reports whether there is no series.
+func (f *Flapping) IsZero() bool { return f.count == 0 }
+
+// Observe learns from a sync whether the owner is ready, written or not.
+func (f *Flapping) Observe(after plan.Owner, now time.Time) {
+	switch {
+	case f.generation != after.GetGeneration(), f.left(DefaultFightPeriod, now) <= 0:
+		*f = Flapping{}
+	case !plan.SaysReady(after):
+		f.last = now
+	}
+}
+
+// Wait returns how much longer an owner must be ready before its status may say so.
+func (f *Flapping) Wait(after plan.Owner, now time.Time) time.Duration {
+	if !plan.SaysReady(after) {
+		return 0
+	}
+	return max(0, min(f.pause(), longestFlap)-now.Sub(f.last))
+}
+
+// Wrote records a status that was stored in place of another.
+func (f *Flapping) Wrote(before, after plan.Owner, now time.Time) {
+	if plan.SaysReady(before) && before.GetGeneration() == after.GetGeneration() && !plan.SaysReady(after) {
+		f.count, f.last, f.generation = f.count+1, now, after.GetGeneration()
+	}
+}
+
 // MayWait reports whether a status may be written some time after a sync calculates it.
 func MayWait(before, after plan.Owner, complete bool) bool {
 	return intervalOf(before, after, complete) > 0
@@ -216,6 +256,13 @@ func (m *CRDMismatch) NoSubresource() error {
 	m.none = true
 	m.retry = m.Clock.Now().Add(crdMismatchRetry)
 	return fmt.Errorf("%s has no status subresource: %w", m.Resource, failure.ErrCRDMismatch)
+}
+
+// HasNoSubresource reports whether no status can be stored, as far as is known.
+func (m *CRDMismatch) HasNoSubresource() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.none
 }
 
 // Observe compares the status that the API server stored for an owner with the one that was

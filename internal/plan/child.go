@@ -25,6 +25,9 @@ type Row[F Owner, T Object] struct {
 	// NamedBy is the field of the Foo that a user changes to choose another name. It is
 	// empty if there is none.
 	NamedBy string
+	// ScaledBy is the field of the Foo that sets the number of Pods and may be omitted, such as
+	// "spec.replicas", or "".
+	ScaledBy string
 	// Name returns the name of the child that a Foo wants.
 	Name func(foo F) string
 	// Wanted reports whether a Foo wants a child. nil means that every Foo does.
@@ -75,7 +78,7 @@ type ChildKind struct {
 // Of returns the row without its types, as a row in the table of an owner's kind.
 func (r Row[F, T]) Of(owner *OwnerKind) *ChildKind {
 	c := &ChildKind{OwnerKind: owner, lacks: r.lacks()}
-	c.Kind, c.Resource, c.NamedBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.Condition, r.Blocks
+	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition, r.Blocks
 	c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
 	c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
 	c.Empty = func() Object { return r.Empty() }

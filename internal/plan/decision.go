@@ -25,8 +25,8 @@ const (
 	ActionAdopt Action = "adopt"
 	// ActionLeave means that the object with the name does not belong to the Foo.
 	ActionLeave Action = "leave"
-	// ActionWait means that the Foo or its child is being deleted, and a write would
-	// interfere.
+	// ActionWait means that the Foo or the object with the name is being deleted, and a write
+	// would interfere.
 	ActionWait Action = "wait"
 	// ActionSuspend means that a write is due, but the Foo is suspended.
 	ActionSuspend Action = "suspend"
@@ -64,12 +64,14 @@ type Child struct {
 	// Failure is the error that kept the sync from doing all that it had decided: the API
 	// server refused a write, or did not respond. It is nil if the sync succeeded.
 	Failure error
-	// Refused is true if the API server has refused the write for so long that the refusal
-	// will not pass by itself. Recurs is true if an update was stored with that drift.
-	Refused, Recurs bool
-	// ChangedBack describes what another client changes back after each repair, and Opponent
-	// is the client's field manager. Both are "" if there is no such client.
-	ChangedBack, Opponent string
+	// Lasts is true if the problem has lasted for so long that it will not pass by itself: the
+	// API server refuses the write, or nobody collects the Deployment of an earlier owner.
+	// Recurs is true if an update was stored with that drift.
+	Lasts, Recurs bool
+	// Releasing is the owner that controls Named and is about to give it up by itself, or nil.
+	Releasing Owner
+	// Fight describes another client that undoes each write, or is nil if there is none.
+	Fight *Fight
 	// Paced is true if the update waits until fewer Foos are rolling out.
 	Paced bool
 	// Stale is true if the sync found its caches stale, so that it knows nothing about the
@@ -104,18 +106,21 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, seen 
 		decided.Action = ActionCreate
 	case mayAdopt(named, owner):
 		decided.Action, decided.Drift = ActionAdopt, c.DescribeDrift(named, owner, seen)
-	case !c.OwnerKind.IsControlledBy(named, owner):
-		decided.Action = ActionLeave
 	case IsTerminating(named):
 		decided.Action = ActionWait
+	case !c.OwnerKind.IsControlledBy(named, owner):
+		decided.Action = ActionLeave
 	default:
 		decided.Action, decided.Drift = ActionNone, c.DescribeDrift(named, owner, seen)
 		if decided.Drift != "" {
 			decided.Action = ActionUpdate
 		}
 	}
-	if decided.Action != ActionWait && decided.Action != ActionLeave {
+	if !IsTerminating(owner) {
 		decided.Obsolete, decided.InService = c.notAskedFor(owner, controlled, c.isInPlace(decided.Action, named))
+	}
+	if decided.Action == ActionWait || decided.Action == ActionLeave {
+		decided.Obsolete = nil
 	}
 	if owner.IsSuspended() && decided.needsWrites() {
 		decided.Action, decided.Pending, decided.Obsolete = ActionSuspend, decided.Action, nil

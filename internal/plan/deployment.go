@@ -52,6 +52,7 @@ func Deployment(image string) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
 		Kind:     "Deployment",
 		Resource: appsv1.SchemeGroupVersion.WithResource("deployments"),
 		NamedBy:  "spec.deploymentName",
+		ScaledBy: "spec.replicas",
 		Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
 		Empty:    func() *appsv1.Deployment { return &appsv1.Deployment{} },
 		New: func(foo *samplev1alpha1.Foo) *appsv1.Deployment {

@@ -28,6 +28,9 @@ func keepDeployment(image string) func(kept, found *appsv1.Deployment) {
 	return func(kept, found *appsv1.Deployment) {
 		kept.Spec.Replicas = found.Spec.Replicas
 		kept.Spec.Paused = found.Spec.Paused
+		if _, ok := found.Annotations[revisionAnnotation]; ok && found.Spec.Paused {
+			kept.Annotations = withRevision
+		}
 		kept.Spec.Selector = keptSelector(found.Spec.Selector)
 		kept.Spec.Template.Labels = keptLabels(found.Spec.Template.Labels, kept.Spec.Selector)
 		kept.Spec.Template.Spec.Containers = keptContainers(found.Spec.Template.Spec.Containers, wanted)
@@ -77,9 +80,28 @@ func keptContainers(containers, wanted []corev1.Container) []corev1.Container {
 	return []corev1.Container{{Name: containerName, Image: truncate(containers[i].Image, maxKeptText)}}
 }
 
+// finished is the condition of a Deployment whose rollout is complete, and withRevision the
+// annotation of one that has had a ReplicaSet. All Deployments in the cache share them.
+var (
+	finished = []appsv1.DeploymentCondition{{
+		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: newReplicaSetAvailable,
+	}}
+	withRevision = map[string]string{revisionAnnotation: "some"}
+)
+
+// The names that Kubernetes' Deployment controller uses (k8s.io/kubernetes,
+// pkg/controller/deployment/util).
+const (
+	newReplicaSetAvailable = "NewReplicaSetAvailable"
+	revisionAnnotation     = "deployment.kubernetes.io/revision"
+)
+
 // keptConditions returns the conditions that determine readiness, truncated to what messages
 // quote.
 func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
+	if isFinished(conditions) {
+		return finished
+	}
 	var kept []appsv1.DeploymentCondition
 	for _, condition := range conditions {
 		if failure, _ := rolloutFailure([]appsv1.DeploymentCondition{condition}); failure != "" {
@@ -105,6 +127,11 @@ func judgeRollout(deployment *appsv1.Deployment) Verdict {
 	desired := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := &deployment.Status
 	if status.ObservedGeneration >= deployment.Generation {
+		if isHeldBack(deployment) { // first, because it also causes what follows
+			return stalled(samplev1alpha1.ReasonProgressing,
+				"Deployment %q is paused with changes to roll out: resume it with 'kubectl rollout resume -n %s deployment %s'",
+				deployment.Name, deployment.Namespace, deployment.Name)
+		}
 		if failure, final := rolloutFailure(status.Conditions); failure != "" {
 			verdict := notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
 			verdict.Stalled = final
@@ -114,21 +141,50 @@ func judgeRollout(deployment *appsv1.Deployment) Verdict {
 			return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable,
 				Message: fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
 		}
-		if isHeldBack(deployment) {
-			return stalled(samplev1alpha1.ReasonProgressing,
-				"Deployment %q is paused with changes to roll out: resume it with 'kubectl rollout resume -n %s deployment %s'",
-				deployment.Name, deployment.Namespace, deployment.Name)
+		if isFinished(status.Conditions) && status.UpdatedReplicas == status.Replicas {
+			return judgeFinished(deployment, desired)
 		}
 	}
 	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d of %d Pods available",
 		deployment.Name, status.AvailableReplicas, desired)
 }
 
+// judgeFinished is the verdict on a Deployment that was rolled out and has too few, too many or
+// unavailable Pods now: it is scaled, or it has lost Pods.
+func judgeFinished(deployment *appsv1.Deployment, desired int32) Verdict {
+	available := deployment.Status.AvailableReplicas
+	verdict := notReady(samplev1alpha1.ReasonProgressing, "Deployment %q has %d of %d Pods available", deployment.Name, available, desired)
+	if deployment.Status.Replicas == desired {
+		reason := samplev1alpha1.ReasonDegraded
+		if available == 0 {
+			reason = samplev1alpha1.ReasonUnavailable
+		}
+		verdict.AfterReady = new(notReady(reason, "Deployment %q has lost Pods: %d of %d available", deployment.Name, available, desired))
+	}
+	return verdict
+}
+
+// isFinished reports whether the Deployment's controller has completed the rollout of its newest
+// template. It leaves the condition as it is while the Deployment is scaled or loses Pods.
+func isFinished(conditions []appsv1.DeploymentCondition) bool {
+	complete := false
+	for _, condition := range conditions {
+		switch {
+		case condition.Type == appsv1.DeploymentProgressing:
+			complete = condition.Status == corev1.ConditionTrue && condition.Reason == newReplicaSetAvailable
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			return false
+		}
+	}
+	return complete
+}
+
 // isHeldBack reports whether a paused Deployment has changes to roll out: it has Pods with an
-// older template, or no Pods yet.
+// older template, or it has never had a ReplicaSet. A paused Deployment is scaled like any other.
 func isHeldBack(deployment *appsv1.Deployment) bool {
+	_, hadReplicaSet := deployment.Annotations[revisionAnnotation]
 	status := &deployment.Status
-	return deployment.Spec.Paused && (status.UpdatedReplicas < status.Replicas || status.Replicas == 0)
+	return deployment.Spec.Paused && (status.UpdatedReplicas < status.Replicas || status.Replicas == 0 && !hadReplicaSet)
 }
 
 // rolloutFailure returns why a Deployment does not roll out, as reported by its controller:

@@ -20,6 +20,18 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
+// readyStatus returns a status with a condition Ready, and Stalled if that is so.
+func readyStatus(status metav1.ConditionStatus, reason, message string, isStalled bool) samplev1alpha1.FooStatus {
+	ready := metav1.Condition{Type: "Ready", Status: status, Reason: reason, Message: message, ObservedGeneration: 1}
+	stalled := ready
+	stalled.Type, stalled.Status = "Stalled", metav1.ConditionTrue
+	conditions := []metav1.Condition{ready}
+	if isStalled {
+		conditions = append(conditions, stalled)
+	}
+	return samplev1alpha1.FooStatus{ObservedGeneration: 1, Conditions: conditions}
+}
+
 // stalledStatus returns the status of a Foo whose Deployment was refused for a long time.
 func stalledStatus(generation int64) samplev1alpha1.FooStatus {
 	status := footest.RefusedStatus()
@@ -46,6 +58,12 @@ func TestJudge(t *testing.T) {
 	heldBack := no("Progressing", `Deployment "web" is paused with changes to roll out: `+
 		`resume it with 'kubectl rollout resume -n team-a deployment web'`)
 	wasStalled, wasRefused := footest.WithStatus(stalledStatus(1)), footest.WithStatus(footest.RefusedStatus())
+	wasReady, wasUnavailable := footest.WithStatus(footest.Settled("a")), footest.WithStatus(readyStatus("False", "Unavailable", "", false))
+	stuckStatus := readyStatus("False", "DeploymentFailed", `Deployment "web" does not roll out: no`, true)
+	const notCollected = `Deployment "web" belongs to an earlier Foo of this name, which is gone, and the garbage collector has not deleted it: ` +
+		`check that kube-controller-manager runs, or delete the Deployment`
+	uncollected, conflictOfEarlier := no("DeploymentConflict", notCollected), readyStatus("False", "DeploymentConflict", notCollected, true)
+	ofEarlier := footest.Deployment("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Foo", "uid-earlier"))
 	newer, refused, down := footest.WithGeneration(2), apierrors.NewBadRequest("no"), errors.New("down")
 	for end, rows := range map[bool]map[string]struct {
 		foo    *samplev1alpha1.Foo
@@ -74,7 +92,7 @@ func TestJudge(t *testing.T) {
 			"a cache that is stale says nothing": {
 				a(), Child{Action: ActionCreate, Failure: errors.New("stale"), Stale: true},
 				Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: "Everything that the Foo specifies exists"}},
-			"the API server refuses": {a(), failing(&WriteError{"creating", "created", "Deployment", "web", refused}),
+			"the API server refuses": {a(), failing(&CallError{"creating", "created", "Deployment", "web", refused}),
 				failed(`The API server refused: creating Deployment "web": no`)},
 			"the API server refuses a new spec of what was stalled": {
 				a(newer, wasStalled), failing(refused), failed("The API server refused: no")},
@@ -88,7 +106,7 @@ func TestJudge(t *testing.T) {
 				a(), failing(errors.New("reading the Foo: read tcp 127.0.0.1:49152")),
 				couldNotBe("updated yet: the API server could not be reached")},
 			"an earlier Deployment can't be deleted": {
-				a(), failing(&WriteError{"", "deleted", "Deployment", "old", internalError("no")}),
+				a(), failing(&CallError{"", "deleted", "Deployment", "old", internalError("no")}),
 				no("Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`)},
 			"an outage after a refusal of the same spec": {a(wasRefused), failing(down),
 				failed("The API server refused: exceeded quota")},
@@ -102,8 +120,33 @@ func TestJudge(t *testing.T) {
 				a(), has(footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")),
 				otherwise(`spec.template.metadata.labels.app is "x", not "nginx"; spec.template.spec.containers[nginx].image is "mirror/nginx", not "nginx:latest"`)},
 			"the owner was not stored": {a(), has(footest.WithoutOwner), otherwise("this Foo is not its controller")},
-			"the Deployment is being deleted": {a(), Child{Action: ActionWait},
+			"the Deployment is being deleted": {a(), Child{Action: ActionWait, Named: footest.Deployment("a")},
 				no("Terminating", `Deployment "web" is being deleted; it will be recreated once it is gone`)},
+			"the Deployment of another is being deleted": {a(), Child{Action: ActionWait, Named: footest.Deployment("b")},
+				no("Terminating", `Deployment "web" is being deleted; the Foo gets its own once it is gone`)},
+			"the Deployment is being deleted, suspended": {a(footest.Suspended), Child{Action: ActionWait, Named: footest.Deployment("a")},
+				no("Terminating", `Deployment "web" is being deleted; spec.suspend is true, so it will not be recreated`)},
+			"an earlier Foo's Deployment waits for its collection": {a(), Child{Action: ActionLeave, Named: ofEarlier},
+				no("Progressing", `Deployment "web" belongs to an earlier Foo of this name, which is gone, and waits for the garbage collector`)},
+			"the name will be released": {a(), Child{Action: ActionLeave, Named: footest.Deployment("b"), Releasing: footest.Foo("b")},
+				no("Progressing", `Deployment "web" belongs to Foo "b", which no longer wants it and deletes it once its new Deployment is ready`)},
+			"its owner is being deleted": {a(), Child{Action: ActionLeave, Named: footest.Deployment("b"), Releasing: footest.Foo("b", footest.BeingDeleted)},
+				no("Progressing", `Deployment "web" belongs to Foo "b", which is being deleted`)},
+			"some Pods of a finished rollout": {a(), has(withCounts(2, 2, 1), rolledOut), no("Progressing", `Deployment "web" has 1 of 2 Pods available`)},
+			"some Pods lost":                  {a(wasReady), has(withCounts(2, 2, 1), rolledOut), no("Degraded", `Deployment "web" has lost Pods: 1 of 2 available`)},
+			"all Pods lost":                   {a(wasReady), has(withCounts(2, 2, 0), rolledOut), no("Unavailable", `Deployment "web" has lost Pods: 0 of 2 available`)},
+			"one Pod of none came back":       {a(wasUnavailable), has(withCounts(2, 2, 1), rolledOut), no("Degraded", `Deployment "web" has lost Pods: 1 of 2 available`)},
+			"Pods lost during a rollout":      {a(wasReady), has(withCounts(2, 2, 1)), rollingOut("1 of 2 Pods available")},
+			"ready with an older spec":        {a(wasReady, newer), has(withCounts(2, 2, 1), rolledOut), no("Progressing", `Deployment "web" has 1 of 2 Pods available`)},
+			"scaled by others":                {a(wasReady), has(withCounts(1, 1, 1), rolledOut), no("Progressing", `Deployment "web" has 1 of 2 Pods available`)},
+			"paused, and scaled from none":    {a(), has(withCounts(0, 0, 0), paused, hadReplicaSet), rollingOut("0 of 2 Pods available")},
+			"an outage after a failed rollout": {a(footest.WithStatus(stuckStatus)), failing(down),
+				couldNotBe("updated yet: the API server could not be reached")},
+			"a refusal after a failed rollout": {a(footest.WithStatus(stuckStatus)), failing(refused), failed("The API server refused: no")},
+			"a live read fails": {a(), failing(&CallError{Doing: "reading", Kind: "Deployment", Name: "web", Err: down}),
+				couldNotBe("updated yet: the API server could not be reached")},
+			"a live read of an earlier Deployment fails": {a(), failing(&CallError{Doing: "reading", Kind: "Deployment", Name: "old", Err: down}),
+				no("Progressing", `Deployment "old" could not be checked yet: the API server could not be reached`)},
 			"the Foo is being deleted as well": {a(footest.BeingDeleted),
 				Child{Action: ActionWait, Current: footest.Deployment("a", withFailure("ReplicaFailure", "True", "quota"))},
 				no("Terminating", "The Foo is being deleted")},
@@ -119,7 +162,7 @@ func TestJudge(t *testing.T) {
 				suspended("no Deployment with an earlier name is deleted")},
 			"the rollout makes no progress": {a(), has(withFailure("Progressing", "False", "the name is too long")),
 				failed(`Deployment "web" does not roll out: the name is too long`)},
-			"the API server has refused for long": {a(), Child{Action: ActionUpdate, Failure: refused, Refused: true},
+			"the API server has refused for long": {a(), Child{Action: ActionUpdate, Failure: refused, Lasts: true},
 				failed("The API server refused: no")},
 			"a refusal that stalled before a start": {a(wasStalled), failing(refused), failed("The API server refused: no")},
 			"an outage of what was stalled":         {a(wasStalled), failing(down), failed("The API server refused: exceeded quota")},
@@ -127,9 +170,24 @@ func TestJudge(t *testing.T) {
 				a(footest.WithReplicas(5)), Child{Action: ActionUpdate, Current: footest.Deployment("a"), Recurs: true},
 				otherwise("spec.replicas is 2, not 5")},
 			"another client changes it back": {
-				a(), Child{Action: ActionNone, Current: footest.Deployment("a"), Opponent: "scaler", ChangedBack: "spec.replicas is 9, not 2"},
+				a(), fought(Fight{ActionUpdate, "web", Manager{Name: "scaler"}, "spec.replicas is 9, not 2"}),
 				failed(`Deployment "web" is changed back after each repair, most recently by "scaler": spec.replicas is 9, not 2. ` +
 					`Stop that client, or change the Foo to match`)},
+			"an autoscaler changes it back": {
+				a(), fought(Fight{ActionUpdate, "web", Manager{"kube-controller-manager", "scale"}, "spec.replicas is 3, not 2"}),
+				failed(`Deployment "web" is changed back after each repair, most recently by "kube-controller-manager" through the subresource "scale": ` +
+					`spec.replicas is 3, not 2. If that is an autoscaler, omit spec.replicas or let it scale the Foo; otherwise stop that client`)},
+			"another client deletes it": {
+				a(), fought(Fight{Write: ActionCreate, Name: "web"}),
+				failed(`Deployment "web" is deleted after each creation. Stop the client that deletes it, or suspend or delete the Foo`)},
+			"another client creates an earlier one again": {
+				a(), fought(Fight{Write: ActionDelete, Name: "old", By: Manager{Name: "restore"}}),
+				failed(`Deployment "old", which is no longer wanted, is created again after each deletion, most recently by "restore". Stop that client`)},
+			"nobody collects what an earlier Foo had": {
+				a(), Child{Action: ActionLeave, Named: ofEarlier, Lasts: true}, uncollected},
+			"nobody has collected what an earlier Foo had, before a start": {
+				a(footest.WithStatus(conflictOfEarlier)), Child{Action: ActionLeave, Named: ofEarlier}, uncollected},
+			"paused after its deadline":            {a(), has(withCounts(3, 1, 3), paused, withCondition("Progressing", "False", "too late", "")), heldBack},
 			"paused, with Pods of an old template": {a(), has(withCounts(3, 1, 3), paused), heldBack},
 			"paused before there was a Pod":        {a(), has(withCounts(0, 0, 0), paused), heldBack},
 			"another Foo controls the Deployment": {a(), Child{Action: ActionLeave, Named: footest.Deployment("b")},
@@ -155,6 +213,11 @@ func has(options ...footest.ChildOption) Child {
 	return Child{Action: ActionNone, Current: footest.Deployment("a", options...)}
 }
 
+// fought returns a child that another client changes each time.
+func fought(fight Fight) Child {
+	return Child{Action: ActionNone, Current: footest.Deployment("a"), Fight: &fight}
+}
+
 // failing returns a child whose update failed.
 func failing(err error) Child {
 	return Child{Action: ActionUpdate, Current: footest.Deployment("a"), Failure: err}
@@ -168,7 +231,7 @@ func withNothing(child footest.Object) {
 	deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
 }
 
-func failedTo(done string, err error) error { return &WriteError{"", done, "Deployment", "web", err} }
+func failedTo(done string, err error) error { return &CallError{"", done, "Deployment", "web", err} }
 
 var paused = footest.Changed(func(deployment *appsv1.Deployment) { deployment.Spec.Paused = true })
 
@@ -198,12 +261,21 @@ func withCounts(replicas, updated, available int32) footest.ChildOption {
 	})
 }
 
+var (
+	rolledOut     = withCondition("Progressing", "True", "", newReplicaSetAvailable)
+	hadReplicaSet = footest.Changed(func(deployment *appsv1.Deployment) { deployment.Annotations = withRevision })
+)
+
 // withFailure adds conditions to a Deployment's status, one of which is about its rollout.
 func withFailure(about, status, message string) footest.ChildOption {
+	return withCondition(about, status, message, "")
+}
+
+func withCondition(about, status, message, reason string) footest.ChildOption {
 	return footest.Changed(func(deployment *appsv1.Deployment) {
 		deployment.Status.Conditions = []appsv1.DeploymentCondition{
 			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "minimum availability"},
-			{Type: appsv1.DeploymentConditionType(about), Status: corev1.ConditionStatus(status), Message: message},
+			{Type: appsv1.DeploymentConditionType(about), Status: corev1.ConditionStatus(status), Message: message, Reason: reason},
 		}
 	})
 }
@@ -221,6 +293,6 @@ func TestConflictOfAChildWhoseNameIsFixed(t *testing.T) {
 		`Deployment "web" exists and has no controller: delete the Deployment, or hand it over with ` +
 			`'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`: footest.Deployment("a", footest.WithoutOwner),
 	} {
-		footest.ExpectEqual(t, "the message", want, row.judgeConflict(footest.Foo("a"), taken).Message)
+		footest.ExpectEqual(t, "the message", want, (&Child{ChildKind: &row, Owner: footest.Foo("a"), Named: taken}).judgeConflict().Message)
 	}
 }

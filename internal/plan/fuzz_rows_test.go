@@ -238,11 +238,11 @@ func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var taken []Action
-			world := kind.NewWorld(footest.Foo("a"), func(of *ChildKind) (Object, []Object) {
+			world := kind.NewWorld(footest.Foo("a"), func(of *ChildKind) Found {
 				if of == kind.Children[0] {
-					return row.named, nil
+					return Found{Named: row.named}
 				}
-				return unset, []Object{unset}
+				return Found{Named: unset, Controlled: []Object{unset}}
 			})
 			for _, action := range world.Steps() {
 				taken = append(taken, action)
@@ -256,9 +256,9 @@ func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 func takeSteps(t *testing.T, w *footest.FuzzWorld, results []byte) (taken []string) {
 	t.Helper()
 	all := rows[slices.IndexFunc(rows, func(r row) bool { return r.kind.Owner() == w.Owner })].OwnerKind
-	world := all.NewWorld(w.Foo.(Owner), func(kind *ChildKind) (Object, []Object) {
+	world := all.NewWorld(w.Foo.(Owner), func(kind *ChildKind) Found {
 		read := rowOf(kind).worldOf(w)
-		return read.named(), read.controlled()
+		return Found{Named: read.named(), Controlled: read.controlled()}
 	})
 	for child, action := range world.Steps() {
 		if taken = append(taken, child.Kind+": "+string(action)); len(taken) > 2*len(all.Children) {

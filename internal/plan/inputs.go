@@ -21,9 +21,9 @@ type inputs struct {
 	// Spec is compared, too: after a restore of etcd, a generation can occur twice.
 	Spec any
 
-	Action   Action
-	Named    *objectInputs
-	Obsolete []objectInputs
+	Action Action
+	// Object is the object that the write is about, or nil if there is none.
+	Object *objectInputs
 }
 
 // objectInputs determine whether a write to an object can succeed.
@@ -43,15 +43,13 @@ func inputsOf(owner Owner) inputs {
 	}
 }
 
-// Inputs returns the inputs of the writes that carry out a decision, for comparison.
-func (c *Child) Inputs() any {
+// Inputs returns the inputs of the write that carries out an action on an object, or nil if there
+// is none yet, for comparison.
+func (c *Child) Inputs(action Action, object Object) any {
 	from := inputsOf(c.Owner)
-	from.Action = c.Action
-	if c.Named != nil {
-		from.Named = new(inputsOfObject(c.Named))
-	}
-	for _, child := range c.Obsolete {
-		from.Obsolete = append(from.Obsolete, inputsOfObject(child))
+	from.Action = action
+	if object != nil {
+		from.Object = new(inputsOfObject(object))
 	}
 	return from
 }

@@ -5,6 +5,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,12 +84,40 @@ func dropCommonLists(was, becomes map[string]any) {
 	}
 }
 
+// Manager identifies the client that has set a field.
+type Manager struct {
+	// Name is the client's field manager, and Subresource the subresource that it wrote to, such
+	// as "scale". Either may be "".
+	Name, Subresource string
+}
+
+const scaleSubresource = "scale"
+
+func (m Manager) describe() string {
+	name := fmt.Sprintf("%q", truncate(cmp.Or(m.Name, "an unknown manager"), maxQuotedName))
+	if m.Subresource != "" {
+		name += fmt.Sprintf(" through the subresource %q", truncate(m.Subresource, maxQuotedName))
+	}
+	return name
+}
+
+// CreatedBy returns the manager that has created an object, as far as the object records it.
+func CreatedBy(live metav1.Object) Manager {
+	var first metav1.ManagedFieldsEntry
+	for _, entry := range live.GetManagedFields() {
+		if entry.Subresource == "" && (first.Manager == "" || entry.Time.Before(first.Time)) {
+			first = entry
+		}
+	}
+	return Manager{Name: first.Manager}
+}
+
 // ChangedBy returns the manager that last set one of the fields of an object that a patch
-// is about to change, or "" if the object does not record it.
-func ChangedBy(live metav1.Object, patch []byte) string {
+// is about to change. It has no name if the object does not record it.
+func ChangedBy(live metav1.Object, patch []byte) Manager {
 	var changes map[string]any
 	if err := json.Unmarshal(patch, &changes); err != nil {
-		return ""
+		return Manager{}
 	}
 	var last metav1.ManagedFieldsEntry
 	for _, entry := range live.GetManagedFields() {
@@ -100,7 +129,7 @@ func ChangedBy(live metav1.Object, patch []byte) string {
 			last = entry
 		}
 	}
-	return last.Manager
+	return Manager{last.Manager, last.Subresource}
 }
 
 // anyOwned reports whether a patch sets one of a manager's fields. These have the form of

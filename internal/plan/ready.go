@@ -10,28 +10,28 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// WriteError is the error of a write to a child.
-type WriteError struct {
-	// Doing and Done name the write, such as "creating" and "created".
+// CallError is the error of a write to a child, or of a live read.
+type CallError struct {
+	// Doing and Done name the call, such as "creating" and "created". A read has no Done: what
+	// could not be done is the write that it prepares.
 	Doing, Done string
 	// Kind and Name identify the child.
 	Kind, Name string
 	Err        error
 }
 
-func (e *WriteError) Error() string {
+func (e *CallError) Error() string {
 	return fmt.Sprintf("%s %s %q: %v", e.Doing, e.Kind, e.Name, e.Err)
 }
 
 // Unwrap returns the error of the API server or of the connection to it.
-func (e *WriteError) Unwrap() error { return e.Err }
+func (e *CallError) Unwrap() error { return e.Err }
 
 // The suffixes of the reasons that require a user to act; the kind of the child comes first.
 // Conflict means that the object with the name does not belong to the Foo. Failed means that
@@ -39,6 +39,13 @@ func (e *WriteError) Unwrap() error { return e.Err }
 const (
 	conflict = "Conflict"
 	failed   = "Failed"
+)
+
+// Parts of messages that tell apart the problems that share a reason.
+const (
+	serverRefused = "The API server refused: "
+	afterEach     = " after each "
+	ofEarlier     = " of this name, which is gone"
 )
 
 // terminating is the verdict on an object that is being deleted.
@@ -76,17 +83,19 @@ func (c *Child) readiness() Verdict {
 	case c.Stale:
 		return Verdict{Status: metav1.ConditionTrue}
 	case c.Action == ActionLeave:
-		return c.judgeConflict(owner, c.Named)
+		return c.judgeConflict()
 	case c.Action == ActionSuspend:
 		return c.judgeSuspended()
 	case c.Action == ActionWait:
-		return notReady(samplev1alpha1.ReasonTerminating, "%s %q is being deleted; it will be recreated once it is gone", c.Kind, name)
+		return c.judgeDeletion()
 	case failure.IsRefusal(c.Failure):
-		refused := notReady(c.Kind+failed, "The API server refused: %s", truncate(c.Failure.Error(), maxServerWords))
-		refused.Stalled = c.Refused || c.WasStalled(owner)
+		refused := notReady(c.Kind+failed, "%s%s", serverRefused, truncate(c.Failure.Error(), maxServerWords))
+		refused.Stalled = c.Lasts || c.saidStalled(owner, c.Kind+failed, serverRefused)
 		return refused
 	case c.Failure != nil:
 		return c.judgeOutage(owner, c.Action, c.Failure)
+	case c.Fight != nil:
+		return c.judgeFight()
 	case !c.Wanted(owner):
 		return Verdict{Status: metav1.ConditionTrue}
 	case c.Current == nil:
@@ -94,15 +103,17 @@ func (c *Child) readiness() Verdict {
 	case c.Paced:
 		return notReady(samplev1alpha1.ReasonProgressing, "%s %q will be updated once fewer others are rolling out (-max-rollouts): %s",
 			c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
-	case c.ChangedBack != "":
-		return stalled(c.Kind+failed, "%s %q is changed back after each repair, most recently by %q: %s. Stop that client, or change the %s to match",
-			c.Kind, name, truncate(cmp.Or(c.Opponent, "an unknown manager"), maxQuotedName), truncate(c.ChangedBack, maxServerWords), c.OwnerKind.Kind)
 	case c.CurrentDrift != "":
 		otherwise := notReady(c.Kind+failed, "The API server stored %s %q with different values than requested: %s", c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
 		otherwise.Stalled = c.Recurs
 		return otherwise
 	}
-	return c.Judge(c.Current)
+	verdict := c.Judge(c.Current)
+	if verdict.AfterReady != nil && wasReady(owner) {
+		return *verdict.AfterReady
+	}
+	verdict.AfterReady = nil
+	return verdict
 }
 
 // IsReady reports whether a child in its desired state allows the Foo to be ready.
@@ -115,13 +126,15 @@ func (c *ChildKind) IsReady(child Object) bool {
 // spec before, someone still has to act, so the condition continues to say that: alternating
 // outages and refusals give one condition.
 func (c *ChildKind) judgeOutage(owner Owner, act Action, err error) Verdict {
-	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
-	if ready != nil && ready.Reason == c.Kind+failed && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == owner.GetGeneration() {
-		return Verdict{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Stalled: c.WasStalled(owner)}
+	if ready := c.said(owner, samplev1alpha1.ConditionReady, metav1.ConditionFalse, c.Kind+failed, serverRefused); ready != nil {
+		return Verdict{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Stalled: c.saidStalled(owner, c.Kind+failed, serverRefused)}
 	}
 	name, done := c.Name(owner), participles[act]
-	if write := (*WriteError)(nil); errors.As(err, &write) {
-		name, done = write.Name, write.Done
+	if call := (*CallError)(nil); errors.As(err, &call) {
+		if call.Name != name {
+			done = participles[ActionNone]
+		}
+		name, done = call.Name, cmp.Or(call.Done, done)
 	}
 	return notReady(samplev1alpha1.ReasonProgressing, "%s %q could not be %s yet: %s",
 		c.Kind, truncate(name, maxQuotedName), done, truncate(failure.Describe(err), maxServerWords))
@@ -142,23 +155,6 @@ func (c *Child) judgeSuspended() Verdict {
 		what += ": " + truncate(c.CurrentDrift, maxServerWords)
 	}
 	return stalled(samplev1alpha1.ReasonSuspended, "spec.suspend is true, so %s", what)
-}
-
-// judgeConflict reports who owns the object that a Foo wants.
-func (c *ChildKind) judgeConflict(owner Owner, taken metav1.Object) Verdict {
-	var otherName []string
-	if c.NamedBy != "" {
-		otherName = []string{"choose another " + c.NamedBy}
-	}
-	if ref := metav1.GetControllerOfNoCopy(taken); ref != nil {
-		return stalled(c.Kind+conflict, "%s %q belongs to %q %q: %s",
-			c.Kind, taken.GetName(), truncate(ref.Kind, maxQuotedName), truncate(ref.Name, maxQuotedName),
-			strings.Join(append(otherName, "delete the owner"), ", or "))
-	}
-	handOver := fmt.Sprintf("or hand it over with 'kubectl annotate -n %s %s %s %s=%s'",
-		taken.GetNamespace(), strings.ToLower(c.Kind), taken.GetName(), samplev1alpha1.AnnotationAdoptBy, owner.GetName())
-	return stalled(c.Kind+conflict, "%s %q exists and has no controller: %s",
-		c.Kind, taken.GetName(), strings.Join(append(otherName, "delete the "+c.Kind, handOver), ", "))
 }
 
 func notReady(reason, format string, args ...any) Verdict {

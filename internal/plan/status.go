@@ -34,6 +34,8 @@ type Verdict struct {
 	Message string
 	// Stalled is true if nothing will happen until someone acts.
 	Stalled bool
+	// AfterReady replaces the verdict if the Foo was ready with this spec: what it had is lost.
+	AfterReady *Verdict
 	// Own is the condition for this child alone. If it has no type, there is none. If it has
 	// no status, the Foo loses the condition.
 	Own metav1.Condition
@@ -48,8 +50,11 @@ func (c *Child) Verdict() Verdict {
 		verdict.Message += fmt.Sprintf("; %s %q stays in service until then", c.Kind, truncate(c.InService[0].GetName(), maxQuotedName))
 	}
 	has := c.Current != nil && c.OwnerKind.IsControlledBy(c.Current, c.Owner)
-	if has {
+	switch {
+	case has:
 		verdict.Report = func(owner Owner) { c.Report(owner, c.Current) }
+	case len(c.InService) > 0:
+		verdict.Report = func(owner Owner) { c.Report(owner, c.InService[0]) }
 	}
 	if c.Condition != "" && !c.Stale {
 		verdict.Own.Type = c.Condition
@@ -120,11 +125,36 @@ func IsAtRest(owner Owner) bool {
 		meta.IsStatusConditionTrue(*owner.GetConditions(), samplev1alpha1.ConditionStalled)
 }
 
-// WasStalled reports whether a Foo's status says that this child stalls the newest spec: it is
-// refused, stored with different values, or changed back after each repair.
-func (c *ChildKind) WasStalled(owner Owner) bool {
-	was := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionStalled)
-	return was != nil && was.Status == metav1.ConditionTrue && was.Reason == c.Kind+failed && was.ObservedGeneration == owner.GetGeneration()
+// said returns a condition of a Foo's status if it is about this child and the newest spec, and
+// has this status and reason, else nil. about is a part of the message that tells what it is
+// about: several problems share a reason.
+func (c *ChildKind) said(owner Owner, condition string, status metav1.ConditionStatus, reason, about string) *metav1.Condition {
+	was := meta.FindStatusCondition(*owner.GetConditions(), condition)
+	if was == nil || was.Status != status || was.Reason != reason || was.ObservedGeneration != owner.GetGeneration() || !strings.Contains(was.Message, about) {
+		return nil
+	}
+	return was
+}
+
+// saidStalled reports whether a Foo's status says that a problem of this child stalls the newest
+// spec.
+func (c *ChildKind) saidStalled(owner Owner, reason, about string) bool {
+	return c.said(owner, samplev1alpha1.ConditionStalled, metav1.ConditionTrue, reason, about) != nil
+}
+
+// SaidFight reports whether a Foo's status says that another client changes this child back
+// after each repair.
+func (c *ChildKind) SaidFight(owner Owner) bool {
+	return c.saidStalled(owner, c.Kind+failed, afterEach)
+}
+
+// wasReady reports whether a Foo was ready with its newest spec, and has only lost Pods since.
+func wasReady(owner Owner) bool {
+	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
+	if ready == nil || ready.ObservedGeneration != owner.GetGeneration() {
+		return false
+	}
+	return ready.Status == metav1.ConditionTrue || ready.Reason == samplev1alpha1.ReasonDegraded || ready.Reason == samplev1alpha1.ReasonUnavailable
 }
 
 // SaysReady reports whether a Foo's status says that the Foo is ready for its newest spec.
@@ -196,9 +226,10 @@ func truncate(text string, limit int) string {
 	return text[:cut] + mark
 }
 
-// EventType returns the type of the Event for a reason: Warning if the user has to act.
+// EventType returns the type of the Event for a reason: Warning if the user has to act, or if
+// nothing serves any more.
 func EventType(reason string) string {
-	if strings.HasSuffix(reason, conflict) || strings.HasSuffix(reason, failed) {
+	if strings.HasSuffix(reason, conflict) || strings.HasSuffix(reason, failed) || reason == samplev1alpha1.ReasonUnavailable {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

@@ -187,7 +187,7 @@ func TestChangedBy(t *testing.T) {
 		fields []metav1.ManagedFieldsEntry
 		want   string
 	}{
-		"an autoscaler":              {[]metav1.ManagedFieldsEntry{entry("hpa", "scale", replicas, 1)}, "hpa"},
+		"an autoscaler":              {[]metav1.ManagedFieldsEntry{entry("hpa", "scale", replicas, 1)}, "hpa/scale"},
 		"the image of the container": {[]metav1.ManagedFieldsEntry{entry("kubectl-set", "", image, 1)}, "kubectl-set"},
 		"the last of two":            {[]metav1.ManagedFieldsEntry{entry("b", "", image, 2), entry("a", "", replicas, 1)}, "b"},
 		"another container":          {[]metav1.ManagedFieldsEntry{entry("a", "", sidecar, 1)}, ""},
@@ -199,9 +199,8 @@ func TestChangedBy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := child("a")
 			live.SetManagedFields(row.fields)
-			if got := ChangedBy(live, []byte(patch)); got != row.want {
-				t.Errorf("it is %q, not %q", got, row.want)
-			}
+			by := ChangedBy(live, []byte(patch))
+			footest.ExpectEqual(t, "who changed it", row.want, strings.TrimSuffix(by.Name+"/"+by.Subresource, "/"))
 		})
 	}
 }

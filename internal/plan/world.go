@@ -20,12 +20,23 @@ type World struct {
 	Children []*Child
 
 	kind *OwnerKind
-	read func(kind *ChildKind) (named Object, controlled []Object)
+	read func(kind *ChildKind) Found
 }
 
-// NewWorld returns the World according to the caches. read returns the object with the name
-// that the owner wants, or nil, and all objects of a kind that the owner controls.
-func (k *OwnerKind) NewWorld(owner Owner, read func(kind *ChildKind) (named Object, controlled []Object)) *World {
+// Found is what the caches have of a kind for an owner.
+type Found struct {
+	// Named is the object with the name that the owner wants, or nil.
+	Named Object
+	// Controlled are all objects that the owner controls.
+	Controlled []Object
+	// Holder is the other owner that controls Named, and HolderNamed the object with the name
+	// that it wants. Both are nil if they are unknown.
+	Holder      Owner
+	HolderNamed Object
+}
+
+// NewWorld returns the World according to the caches, which read returns.
+func (k *OwnerKind) NewWorld(owner Owner, read func(kind *ChildKind) Found) *World {
 	return &World{Owner: owner, kind: k, read: read}
 }
 
@@ -58,8 +69,12 @@ func (w *World) Steps() iter.Seq2[*Child, Action] {
 
 // decide reads the owner's objects of a kind, and decides what to do with them.
 func (w *World) decide(kind *ChildKind, seen Seen) *Child {
-	named, controlled := w.read(kind)
-	child := kind.Decide(w.Owner, named, controlled, seen)
+	found := w.read(kind)
+	named := found.Named
+	child := kind.Decide(w.Owner, named, found.Controlled, seen)
+	if found.Holder != nil && kind.IsReleasing(found.Holder, named, found.HolderNamed) {
+		child.Releasing = found.Holder
+	}
 	if named != nil && kind.OwnerKind.IsControlledBy(named, w.Owner) {
 		child.Observe(named, child.Drift)
 	}

@@ -53,8 +53,9 @@ type Backoff struct {
 type keyBackoff struct {
 	failures map[string]failedPart
 	// syncing is true from the start of a sync to its end, failed after a part of it has
-	// failed, and held after a part of it has to wait for its time.
-	syncing, failed, held bool
+	// failed, and held after a part of it has to wait for its time. stale is true if the last
+	// sync found the caches stale, so that it waits for their next event.
+	syncing, failed, held, stale bool
 	// until is when the first part that failed in the current sync may be tried again.
 	until time.Time
 	// reported maps each cause of failures to the time it was last reported.
@@ -68,10 +69,8 @@ type failedPart struct {
 	inputs any
 	err    error
 	until  time.Time
-	// races, refusals and outages count the failures of the series. refused is when its write
-	// was first refused with these inputs.
+	// races, refusals and outages count the failures of the series.
 	races, refusals, outages int
-	refused                  time.Time
 }
 
 // IsDeferred reports whether a sync failed only because writes in back-off were not sent.
@@ -113,9 +112,6 @@ func (r *Backoff) failLocked(key cache.ObjectName, part string, inputs any, err 
 		err = lostRaces{err}
 	}
 	next, before := NextAttempt(err), f
-	if next.RefusalBackoff && (f.refusals == 0 || !equality.Semantic.DeepEqual(f.inputs, inputs)) {
-		f.refused = now
-	}
 	if !next.Again {
 		return err
 	}
@@ -180,16 +176,6 @@ func (r *Backoff) Deferred(key cache.ObjectName, part string, inputs any) error 
 	return deferred{f.err}
 }
 
-// RefusedFor returns how long a part has been refused with the same inputs, or 0.
-func (r *Backoff) RefusedFor(key cache.ObjectName, part string) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if k := r.keys[key]; k != nil && k.failures[part].refusals > 0 {
-		return r.clock.Since(k.failures[part].refused)
-	}
-	return 0
-}
-
 // IsFailing reports whether the last attempt of a part failed.
 func (r *Backoff) IsFailing(key cache.ObjectName, part string) bool {
 	r.mu.Lock()
@@ -226,6 +212,7 @@ func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 		wait = max(0, due)
 	}
 	k.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}
+	k.stale = errors.Is(err, failure.ErrStale)
 	r.queue.AddAfter(key, wait)
 	return wait
 }
@@ -261,7 +248,7 @@ func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 		return false
 	}
 	_, failing := k.earliest(r.clock.Now(), true)
-	return k.held || failing && !k.syncing
+	return k.held || failing && !k.syncing && !k.stale
 }
 
 // reportAgain is the time after which a repeating failure is reported again.

@@ -208,28 +208,6 @@ func TestAPartThatIsDueIsNotForgottenForAnother(t *testing.T) {
 	r.expect("the next delay", 59*time.Second, r.end(conflict))
 }
 
-func TestRefusedFor(t *testing.T) {
-	r := newRetries(t)
-	expect := func(want time.Duration) {
-		t.Helper()
-		r.expect("how long the write was refused", want, r.RefusedFor(testKey, "write"))
-	}
-	expect(0)
-	_ = r.fail("write", "create", errOutage) // before
-	r.clock.Step(time.Minute)
-	_ = r.fail("write", "create", forbidden)
-	r.clock.Step(time.Minute)
-	_ = r.fail("write", "create", errOutage) // in between
-	r.clock.Step(time.Minute)
-	_ = r.fail("write", "create", forbidden)
-	expect(2 * time.Minute)
-	_ = r.fail("write", "update", forbidden)
-	expect(0) // another write
-	r.clock.Step(time.Minute)
-	r.Succeed(testKey, "write")
-	expect(0)
-}
-
 // A sync in progress may have read the cache before a change, so the change has to add the key,
 // unless the sync holds a part back: then the key returns.
 func TestASyncUnderWayMayBeTheLast(t *testing.T) {

@@ -152,7 +152,8 @@ func checkReady(t *testing.T, foo Object, ready metav1.Condition) {
 		t.Errorf("the condition Ready is of generation %d with the message %q", ready.ObservedGeneration, ready.Message)
 	}
 	statuses := map[string]metav1.ConditionStatus{
-		"Available": metav1.ConditionTrue, "Progressing": metav1.ConditionFalse, "Suspended": metav1.ConditionFalse, "Terminating": metav1.ConditionFalse,
+		"Available": metav1.ConditionTrue, "Progressing": metav1.ConditionFalse, "Degraded": metav1.ConditionFalse,
+		"Unavailable": metav1.ConditionFalse, "Suspended": metav1.ConditionFalse, "Terminating": metav1.ConditionFalse,
 	}
 	for _, kind := range OwnerOf(foo).Kinds {
 		statuses[kind.Kind+"Conflict"], statuses[kind.Kind+"Failed"] = metav1.ConditionFalse, metav1.ConditionFalse

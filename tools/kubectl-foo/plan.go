@@ -93,7 +93,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	world, _, err := c.Find(ctx, kinds.Children())
+	world, _, err := c.Find(ctx, slices.Concat(kinds.Owners(), kinds.Children()))
 	if err != nil {
 		return err
 	}

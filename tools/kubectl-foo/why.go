@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -98,7 +99,7 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 	if len(owners) == 0 {
 		return nil, c.NoOwner(kind, name)
 	}
-	world, missing, err := c.Find(ctx, cluster.Kinds{kind}.Explaining())
+	world, missing, err := c.Find(ctx, slices.Concat(cluster.Kinds{kind}.Owners(), cluster.Kinds{kind}.Explaining()))
 	if err != nil {
 		return nil, err
 	}

@@ -78,8 +78,12 @@ func (s *Sync) IsIdle() bool {
 // transition if there is one.
 func Of(kind *plan.OwnerKind, foo plan.Owner, objects World, now metav1.Time) *Sync {
 	sync := &Sync{Kind: kind, Owner: kept(kind.Transform, foo)}
-	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) (plan.Object, []plan.Object) {
-		return kept(row.Transform, objects.named(row, foo)), objects.ControlledBy(row, foo)
+	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) plan.Found {
+		found := plan.Found{Named: kept(row.Transform, objects.named(row, foo)), Controlled: objects.ControlledBy(row, foo)}
+		if found.Holder = objects.holderOf(row, found.Named); found.Holder != nil {
+			found.HolderNamed = objects.named(row, found.Holder)
+		}
+		return found
 	})
 	taken := 0
 	for child, action := range world.Steps() {
@@ -157,7 +161,7 @@ func kept[T plan.Object](transform cache.TransformFunc, object T) (kept T) {
 	return trimmed.(T) //nolint:forcetypeassert // an object keeps its type
 }
 
-// World holds the objects that syncs read from a cluster, other than Foos, with the indexes in Indexers.
+// World holds the objects that syncs read from a cluster, with the indexes in Indexers.
 type World map[schema.GroupVersionResource]cache.Indexer
 
 // byOwner indexes objects by the UID of their controller, and Events by the UID of their object.
@@ -194,6 +198,22 @@ func (w World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
 	found, _, _ := w.of(row.Resource).GetByKey(cache.NewObjectName(foo.GetNamespace(), row.Name(foo)).String())
 	named, _ := found.(plan.Object)
 	return named
+}
+
+// holderOf returns the owner that controls a child, or nil.
+func (w World) holderOf(row *plan.ChildKind, child plan.Object) plan.Owner {
+	if child == nil {
+		return nil
+	}
+	ref := row.OwnerKind.ControllerOf(child)
+	if ref == nil {
+		return nil
+	}
+	found, _, _ := w.of(row.OwnerKind.Resource).GetByKey(cache.NewObjectName(child.GetNamespace(), ref.Name).String())
+	if holder, ok := found.(plan.Owner); ok && holder.GetUID() == ref.UID {
+		return holder
+	}
+	return nil
 }
 
 // ControlledBy returns the objects of a row that a Foo controls, sorted by name.

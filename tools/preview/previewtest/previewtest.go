@@ -16,15 +16,15 @@ import (
 	"example.com/sample-controller/tools/preview"
 )
 
-// Of returns the preview of the next sync of a Foo, with the children of any owner, or nil if
-// there is no Foo.
-func Of(kind *plan.OwnerKind, foo footest.Object, children []footest.Object) *preview.Sync {
+// Of returns the preview of the next sync of a Foo, with other owners and the children of any
+// owner, or nil if there is no Foo.
+func Of(kind *plan.OwnerKind, foo footest.Object, others []footest.Object) *preview.Sync {
 	if foo == nil {
 		return nil
 	}
 	world := preview.World{}
-	for _, child := range children {
-		world.Add(footest.KindOf(child).Resource, child)
+	for _, other := range others {
+		world.Add(footest.KindOf(other).Resource, other)
 	}
 	return preview.Of(kind, foo.(plan.Owner), world, footest.Now) //nolint:forcetypeassert // an object of the kind
 }

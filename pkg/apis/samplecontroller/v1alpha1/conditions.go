@@ -29,6 +29,11 @@ const (
 	// ReasonProgressing (False): the Deployment is being created or rolled out, is
 	// paused, or could not be written yet, for a temporary reason.
 	ReasonProgressing = "Progressing"
+	// ReasonDegraded (False): the Deployment was rolled out with all Pods available, and some
+	// are not any more.
+	ReasonDegraded = "Degraded"
+	// ReasonUnavailable (False): the same, and none is available.
+	ReasonUnavailable = "Unavailable"
 	// ReasonDeploymentConflict (False): a Deployment named spec.deploymentName exists, but
 	// this Foo does not control it.
 	ReasonDeploymentConflict = "DeploymentConflict"
@@ -41,6 +46,10 @@ const (
 	// ReasonSuspended (False): the Foo needs a write, but spec.suspend is true.
 	ReasonSuspended = "Suspended"
 )
+
+// ReasonRepairsUndone is the reason of an Event, and of no condition: another client undoes each
+// repair of the Deployment, at such long intervals that the Foo is ready in between.
+const ReasonRepairsUndone = "RepairsUndone"
 
 // AnnotationAdoptBy names, on a Deployment without a controller, the Foo in the same
 // namespace that may become its controller. The annotation is on the Deployment and not

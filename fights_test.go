@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests of other clients that undo the controller's writes.
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/test/footest"
+)
+
+// undo changes the child back, as another client, 10 ms after each of the controller's updates,
+// until it is over.
+func (f *fixture) undo() (over *atomic.Bool) {
+	over = &atomic.Bool{}
+	f.on("patch", children, func(clienttesting.Action) error {
+		time.AfterFunc(10*time.Millisecond, func() {
+			if !over.Load() {
+				f.change("web", footest.Drifted)
+			}
+		})
+		return nil
+	})
+	// The fake clientset stores no managedFields.
+	f.kubeClient.PrependReactor("get", children, func(clienttesting.Action) (bool, runtime.Object, error) {
+		live := f.storedChild("web")
+		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: metav1.NewFieldsV1(`{"f:spec": {"f:replicas": {}}}`)}})
+		return true, live, nil
+	})
+	return over
+}
+
+func TestAFightIsDampedAndTold(t *testing.T) {
+	// The opponent stops, or sets the Foo's desired state.
+	for _, ends := range []func(f *fixture){func(*fixture) {}, func(f *fixture) { f.put(footest.Child("a")) }} {
+		testRunning(t, atRest(), func(f *fixture) { f.fight(ends) })
+	}
+}
+
+func (f *fixture) fight(ends func(f *fixture)) {
+	over := f.undo()
+	f.change("web", footest.Drifted)
+	advance(time.Hour)
+	if updates, statuses := f.count(updateChild), f.count(writeStatus); updates > 30 || statuses > 5 {
+		f.t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
+	}
+	ready := f.expectReady("a", "False "+failed+" of 1")
+	if !strings.Contains(ready.Message, `changed back after each repair, most recently by "scaler"`) {
+		f.t.Errorf("the condition is %+v", ready)
+	}
+	f.expectStalled(failed)
+	over.Store(true)
+	ends(f)
+	advance(16 * time.Minute) // the longest pause, and twice that
+	f.expectWanted()
+	f.settle("web")
+	advance(time.Minute)
+	f.expectReady("a", "True Available of 1")
+	f.expectStalled("")
+}
+
+// Carrying out a spec is not a repair until the status for it is stored. If no status can be
+// stored, all later updates are repairs.
+func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
+	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a", footest.Drifted)), func(f *fixture) {
+		f.undo()
+		f.refuse("update", "foos", denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		defer f.start(2)()
+		advance(time.Minute)
+		if updates := f.count(updateChild); updates > 12 {
+			t.Errorf("a minute of a fight led to %d updates", updates)
+		}
+	})
+}
+
+// The same with a definition that has no status subresource, such as upstream's.
+func TestAFightIsDampedWithoutAStatusSubresource(t *testing.T) {
+	for name, fight := range map[string]func(f *fixture){
+		"over a field": func(f *fixture) { f.undo(); f.change("web", footest.Drifted) },
+		"by deletions": func(f *fixture) { f.deleteEachTime(); f.deleteChild("web") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
+				f.refuse("update", "foos", fooGone)
+				defer f.start(2)()
+				advance(time.Second)
+				fight(f)
+				advance(10 * time.Second)
+				if writes := f.count(updateChild) + f.count(createChild); writes > 8 {
+					t.Errorf("10 s of a fight led to %d writes", writes)
+				}
+			})
+		})
+	}
+}
+
+// deleteEachTime deletes the child, as another client, 10 ms after each creation, until it is over.
+func (f *fixture) deleteEachTime() (over *atomic.Bool) {
+	over = &atomic.Bool{}
+	f.on("create", children, func(clienttesting.Action) error {
+		time.AfterFunc(10*time.Millisecond, func() {
+			if !over.Load() {
+				f.deleteChild("web")
+			}
+		})
+		return nil
+	})
+	return over
+}
+
+// A child that is deleted always has another UID.
+func TestAFightOfDeletionsIsDampedAndTold(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		advance(time.Second)
+		over := f.deleteEachTime()
+		f.deleteChild("web")
+		advance(time.Hour)
+		if creations, statuses := f.count(createChild), f.count(writeStatus); creations > 30 || statuses > 2*creations {
+			t.Errorf("an hour of a fight led to %d creations and %d statuses", creations, statuses)
+		}
+		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `"web" is deleted after each creation`) {
+			t.Errorf("the condition is %q", ready.Message)
+		}
+		f.expectStalled(failed)
+		over.Store(true)
+		advance(6 * time.Minute) // the longest pause
+		f.expectWanted()
+		f.settle("web")
+		advance(16 * time.Minute)
+		f.expectReady("a", "True Available of 1")
+	})
+}
+
+// Another client creates a child that the Foo does not want, with the Foo as its controller.
+func TestAFightOfRecreationsIsDampedAndTold(t *testing.T) {
+	testRunning(t, atRest(oldChild()), func(f *fixture) {
+		advance(time.Second)
+		var over atomic.Bool
+		recreate := func() {
+			if !over.Load() {
+				f.put(oldChild())
+			}
+		}
+		f.on("delete", children, func(clienttesting.Action) error {
+			time.AfterFunc(10*time.Millisecond, recreate)
+			return nil
+		})
+		recreate()
+		advance(time.Hour)
+		if deletions := f.count(deleteChild); deletions > 30 {
+			t.Errorf("an hour of a fight led to %d deletions", deletions)
+		}
+		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `"old", which is no longer wanted, is created again`) {
+			t.Errorf("the condition is %q", ready.Message)
+		}
+		over.Store(true)
+		advance(20 * time.Minute)
+		f.expectReady("a", "True Available of 1")
+		if left := len(f.primary.cache.List()); left != 1 {
+			t.Errorf("%d children are left", left)
+		}
+	})
+}
+
+// An opponent with a fixed interval, such as a downscaler, is repaired at once each time. The Foo
+// is ready in between, and an Event names the opponent, from its third change on.
+func TestAnOpponentThatActsOnceInAWhileIsNamed(t *testing.T) {
+	for name, row := range map[string]struct {
+		period time.Duration
+		want   []string
+	}{
+		"by default": {0, []string{"Warning RepairsUndone", "Warning RepairsUndone", "Warning RepairsUndone"}},
+		// An administrator may let slower opponents count as a fight.
+		"within -fight-period": {time.Hour, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, atRest(), func(f *fixture) {
+				if row.period > 0 {
+					f.fightPeriod = row.period
+				}
+				f.undo().Store(true)
+				defer f.start(2)()
+				advance(time.Second)
+				var told []string
+				for range 5 {
+					f.change("web", footest.Drifted)
+					advance(time.Second)
+					f.settle("web")
+					advance(69 * time.Second)
+					for _, event := range f.recorded() {
+						if reason, message, _ := strings.Cut(event, " "+footest.Primary.Kind+" "); strings.Contains(reason, "RepairsUndone") {
+							told = append(told, reason)
+							if !strings.Contains(message, `most recently by "scaler"`) {
+								t.Errorf("the Event is %q", event)
+							}
+						}
+					}
+				}
+				footest.ExpectEqual(t, "the Events about the opponent", row.want, told)
+				if row.period > 0 {
+					f.expectStalled(failed)
+				} else {
+					f.expectReady("a", "True Available of 1")
+				}
+			})
+		})
+	}
+}
+
+// A spec that could not be carried out at once is still a new spec: its second attempt is no
+// repair, and does not wait as one.
+func TestASecondAttemptIsNoRepair(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		advance(time.Second)
+		for replicas := range int32(6) {
+			f.failTimes(1, "patch", children, serverFails)
+			f.scale("a", 3+replicas)
+			advance(time.Second)
+		}
+		if known := f.memory.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("web").Count(f.cachedFoo("a")) > 0 || known.NewSpec != 0 {
+			t.Errorf("after changes of the spec, %+v is known", known)
+		}
+	})
+}
+
+// Objects to delete, one of which the API server refuses to delete: it backs off alone.
+func TestARefusedDeletionDoesNotBlockOthers(t *testing.T) {
+	var obsolete []runtime.Object
+	for i := range 20 {
+		obsolete = append(obsolete, footest.Child("a", footest.Named(fmt.Sprintf("old-%02d", i))))
+	}
+	test(t, atRest(obsolete...), func(f *fixture) {
+		refused := map[string]*atomic.Int32{"old-00": {}, "old-07": {}, "old-19": {}}
+		f.on("delete", children, func(action clienttesting.Action) error {
+			if calls := refused[action.(clienttesting.DeleteAction).GetName()]; calls != nil {
+				calls.Add(1)
+				return denial(http.StatusForbidden, metav1.StatusReasonForbidden)
+			}
+			return nil
+		})
+		defer f.start(2)()
+		advance(time.Second)
+		footest.ExpectEqual(t, "how many children are left", 1+len(refused), len(f.primary.cache.List()))
+		advance(time.Hour)
+		for name, calls := range refused {
+			if calls.Load() < 12 || calls.Load() > 25 {
+				t.Errorf("in an hour, the deletion of %s was tried %d times", name, calls.Load())
+			}
+		}
+		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `deleting the earlier`) {
+			t.Errorf("the condition is %q", ready.Message)
+		}
+		f.expectStalled(failed)
+		clear(refused)
+		advance(10 * time.Minute)
+		f.expectReady("a", "True Available of 1")
+	})
+}
