@@ -263,6 +263,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 	controllers, err = newControllers(Config{
 		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, FooInformers: fooInformers,
 		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics, MaxRollouts: opts.MaxRollouts,
+		FightPeriod: opts.FightPeriod,
 	}, plan.Kinds(opts.Image))
 	if err != nil {
 		return nil, nil, err

@@ -37,6 +37,9 @@ type Options struct {
 	// MaxRollouts is how many Foos may restart their Pods at the same time for a reason other
 	// than a change of their spec.
 	MaxRollouts int
+	// FightPeriod is how long a repair must last so that the next one does not count as part of a
+	// fight with another client.
+	FightPeriod time.Duration
 	// Image is the image of the container nginx in the Deployments of all Foos.
 	Image string
 	// Workers is the number of Foos that are synced concurrently.
@@ -89,6 +92,8 @@ func (o *Options) addFlags(flags *flag.FlagSet) {
 		"Namespace whose Foos to reconcile. If not set: all namespaces.")
 	flags.IntVar(&o.MaxRollouts, "max-rollouts", 10,
 		"Maximum number of Foos whose Pods are restarted at the same time because -image changed or to undo someone's change; half of that in one namespace. 0 means no limit. A change of a Foo's spec does not wait.")
+	flags.DurationVar(&o.FightPeriod, "fight-period", time.Minute,
+		"How long a repair must last. If another client undoes three in a row earlier, that is a fight: the Foo fails and names the client, and further repairs wait. Whoever is slower is repaired at once each time, and named in Events.")
 	flags.StringVar(&o.Image, "image", DefaultImage,
 		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
 	flags.IntVar(&o.Workers, "workers", 2,
@@ -132,6 +137,7 @@ func (o *Options) validate(flags *flag.FlagSet) error {
 	p.refuse(flags.NArg() > 0, "unexpected argument %q: this command takes flags only", flags.Arg(0))
 	p.refuse(o.Image == "", "-image=%q: must be the name of an image", o.Image)
 	p.refuse(o.MaxRollouts < 0, "-max-rollouts=%d: must be 0 (no limit) or more", o.MaxRollouts)
+	p.refuse(o.FightPeriod < time.Second, "-fight-period=%v: must be 1s or more", o.FightPeriod)
 	p.refuse(o.Workers < 1, "-workers=%d: must be 1 or more", o.Workers)
 	p.refuse(o.Resync != 0 && o.Resync < time.Second, "-resync=%v: must be 0 (off) or 1s or more", o.Resync)
 	p.refuse(o.RequestTimeout < time.Second, "-request-timeout=%v: must be 1s or more", o.RequestTimeout)

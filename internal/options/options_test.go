@@ -22,7 +22,7 @@ import (
 func TestParse(t *testing.T) {
 	defaults := func() *Options {
 		return &Options{
-			Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", MaxRollouts: 10, Workers: 2,
+			Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", MaxRollouts: 10, FightPeriod: time.Minute, Workers: 2,
 			Resync: 30 * time.Second, RequestTimeout: 30 * time.Second,
 			Election: Election{
 				leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
@@ -72,6 +72,7 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 		"-logging-format=":                           {`-logging-format="": must be text or json`},
 		"-logging-format=json -vmodule=controller=4": {"-vmodule=controller=4: has no effect with -logging-format=json"},
 		"-max-rollouts=-1":                           {"-max-rollouts=-1", "0 (no limit)"},
+		"-fight-period=0":                            {"-fight-period=0s", "1s or more"},
 
 		// Of klog's flags, only those of Kubernetes' components remain.
 		"-logtostderr":                  {"not defined: -logtostderr"},
@@ -111,7 +112,7 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 // The first values that flags accept.
 func TestGoodOptionsAreAccepted(t *testing.T) {
 	for _, arguments := range []string{
-		"-workers=1", "-resync=1s", "-request-timeout=1s", "-kube-api-burst=1", "-max-rollouts=0", "-metrics-bind-address=:8443 -profiling",
+		"-workers=1", "-resync=1s", "-request-timeout=1s", "-kube-api-burst=1", "-max-rollouts=0", "-fight-period=1s", "-metrics-bind-address=:8443 -profiling",
 		"-leader-elect -leader-elect-lease-duration=1s -leader-elect-renew-deadline=900ms -leader-elect-retry-period=100ms",
 		"-leader-elect-resource-name=A_B", // without an election
 		"-v=4", "--v=4", "-v 4", "-vmodule=controller=4", "-logging-format=json -v=4",
