@@ -244,7 +244,7 @@ func (s *ownerSync) sync(ctx context.Context) error {
 // drop the status, or if the status may wait: see memory.Progress and memory.Replaced.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
 	inputs, now := plan.StatusInputs(s.owner), s.clock.Now()
-	s.memory.Flapping.Observe(after, now)
+	flaps := s.memory.Flapping.Wait(s.owner, after, now)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
 		s.memory.Progress.Reset()
 		s.backoff.Succeed(s.key, queue.PartStatus)
@@ -256,7 +256,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
 		return err
 	}
-	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, now), s.memory.Flapping.Wait(after, now), s.replaced.Wait(after)); wait > 0 {
+	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, now), flaps, s.replaced.Wait(after)); wait > 0 {
 		s.queue.AddAfter(s.key, wait)
 		return nil
 	}

@@ -60,12 +60,12 @@ func (p *Progress) Wait(before, after plan.Owner, complete bool, now time.Time) 
 	return left
 }
 
-// longestFlap bounds how long an owner must have been ready again before its status says so.
+// longestFlap bounds how long an improvement must last before the status says so.
 const longestFlap = 30 * time.Second
 
-// Flapping is a series of losses of readiness of one spec, for example because a Pod's probe fails
-// now and then. Each would cause two writes and two Events. After some, the status says that the
-// owner is ready only once that has lasted, and meanwhile still says why it was not.
+// Flapping is a series of changes for the worse, with one spec, for example because the Pods' probe
+// fails now and then. Each would cause two writes and two Events. After some, an improvement is
+// written only once it has lasted, so that the status never promises more than there is.
 type Flapping struct {
 	series
 
@@ -75,27 +75,36 @@ type Flapping struct {
 // IsZero reports whether there is no series.
 func (f *Flapping) IsZero() bool { return f.count == 0 }
 
-// Observe learns from a sync whether the owner is ready, written or not.
-func (f *Flapping) Observe(after plan.Owner, now time.Time) {
+// health orders statuses: ready, not ready, and nothing that serves.
+func health(owner plan.Owner) int {
+	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
+	switch {
+	case plan.SaysReady(owner):
+		return 2
+	case ready != nil && ready.Reason == samplev1alpha1.ReasonUnavailable:
+		return 0
+	}
+	return 1
+}
+
+// Wait returns how much longer a new status has to wait. Call it in each sync, also if the status
+// does not change.
+func (f *Flapping) Wait(before, after plan.Owner, now time.Time) time.Duration {
 	switch {
 	case f.generation != after.GetGeneration(), f.left(DefaultFightPeriod, now) <= 0:
 		*f = Flapping{}
+		return 0
+	case health(after) > health(before):
+		return max(0, min(f.pause(), longestFlap)-now.Sub(f.last))
 	case !plan.SaysReady(after):
 		f.last = now
 	}
-}
-
-// Wait returns how much longer an owner must be ready before its status may say so.
-func (f *Flapping) Wait(after plan.Owner, now time.Time) time.Duration {
-	if !plan.SaysReady(after) {
-		return 0
-	}
-	return max(0, min(f.pause(), longestFlap)-now.Sub(f.last))
+	return 0
 }
 
 // Wrote records a status that was stored in place of another.
 func (f *Flapping) Wrote(before, after plan.Owner, now time.Time) {
-	if plan.SaysReady(before) && before.GetGeneration() == after.GetGeneration() && !plan.SaysReady(after) {
+	if *before.GetObservedGeneration() == after.GetGeneration() && health(after) < health(before) {
 		f.count, f.last, f.generation = f.count+1, now, after.GetGeneration()
 	}
 }

@@ -137,6 +137,10 @@ func (s *snapshot) checkFoo(tr *trial, foo *samplev1alpha1.Foo) error {
 		if len(controlled) > 0 {
 			return fmt.Errorf("Deployment %s is not its own, but it controls %v", named.Name, names)
 		}
+		if ref := metav1.GetControllerOf(named); ref != nil && ref.Name == foo.Name && ref.Kind == "Foo" && strings.HasPrefix(ref.APIVersion, samplev1alpha1.GroupName+"/") {
+			// Of an earlier Foo: no conflict yet, because the garbage collector may delete it.
+			return tr.checkReady(foo, metav1.ConditionFalse, samplev1alpha1.ReasonProgressing)
+		}
 		return tr.checkReady(foo, metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentConflict)
 	case len(controlled) != 1 || controlled[0] != named:
 		return fmt.Errorf("it wants Deployment %s but controls %v", foo.Spec.DeploymentName, names)

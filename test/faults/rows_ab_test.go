@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"syscall"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
 )
 
@@ -127,7 +129,7 @@ var rowsB = []*scenario{
 		quick: 1, exempt: true, cases: one("of the same name", func(tr *trial) {
 			tr.foreignOwner("samplecontroller.k8s.io/v1beta1")
 		})},
-	{row: "B4", title: "a Foo is deleted and recreated while no garbage collector runs",
+	{row: "B4", title: "a Foo is deleted and recreated while no garbage collector runs: it is not stalled, and ready in the end",
 		breaksPlane: true, cases: one("controller manager killed", func(tr *trial) {
 			// Without a made-up owner: nothing deletes what a deleted Foo leaves behind.
 			tr.startWithFoo("a", 1)
@@ -135,8 +137,14 @@ var rowsB = []*scenario{
 			tr.plane.kill(controllerManager)
 			tr.deleteFoo("a", metav1.DeletePropagationBackground)
 			tr.createFoo("a", "a", 3)
+			tr.expected.refused["a"] = samplev1alpha1.ReasonProgressing
+			tr.awaitReported("a", "waits for the garbage collector")
 			tr.pause(2 * quiet)
 			now := tr.deployment("a")
+			if conditions := tr.foo("a").Status.Conditions; meta.IsStatusConditionTrue(conditions, samplev1alpha1.ConditionStalled) {
+				tr.failf("the Foo is stalled although nobody has to act: %+v", conditions)
+			}
+			delete(tr.expected.refused, "a")
 			tr.must(tr.plane.start(tr.ctx, controllerManager))
 			if now.UID != old.UID || now.Generation != old.Generation {
 				tr.failf("it changed the Deployment of a deleted Foo")

@@ -35,7 +35,7 @@ const (
 
 // rows are the rows of the matrix, in the order of docs/faults.md.
 func rows() []*scenario {
-	return slices.Concat(rowsWithoutFault(), rowsA, rowsB, rowsC, rowsD, rowsE, rowsF, rowsG, rowsG7, rowsAtRest)
+	return slices.Concat(rowsWithoutFault(), rowsA, rowsB, rowsC, rowsD, rowsE, rowsF, rowsG, rowsG7, rowsOthers, rowsAtRest)
 }
 
 // workload is something that a user does and that makes a controller write.
