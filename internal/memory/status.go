@@ -7,6 +7,7 @@ package memory
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -242,8 +244,10 @@ type CRDMismatch struct {
 	// retry is when the next status that can't be stored may be sent; zero if all were
 	// stored.
 	retry time.Time
-	// none is true if there is no status subresource.
-	none bool
+	// none is true if there is no status subresource, and pruned has the fields of the status
+	// that were last not stored as sent.
+	none   bool
+	pruned map[string]bool
 }
 
 // WouldRecur reports whether an owner's status would again not be stored. pruned is the last
@@ -255,6 +259,13 @@ func (m *CRDMismatch) WouldRecur(pruned, after plan.Owner) bool {
 		return false
 	}
 	return m.none || pruned != nil && sameButTimes(pruned, after)
+}
+
+// Left returns how long a status that would not be stored has to wait.
+func (m *CRDMismatch) Left() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(0, m.retry.Sub(m.Clock.Now()))
 }
 
 // NoSubresource records that there is no status subresource, and returns an error that
@@ -275,23 +286,66 @@ func (m *CRDMismatch) HasNoSubresource() bool {
 }
 
 // Observe compares the status that the API server stored for an owner with the one that was
-// sent. If they differ, it returns the owner with the sent status. The first time, for any
-// owner, it also returns an error.
+// sent. Others may add to it. If something is missing, it returns the owner with the sent
+// status and, the first time for any owner since all were stored, an error.
 func (m *CRDMismatch) Observe(sent, stored plan.Owner) (pruned plan.Owner, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	of, in := fieldsOf(sent), fieldsOf(stored)
+	missing, isMended := map[string]bool{}, m.none
+	for name, value := range of {
+		if !contains(in[name], value) {
+			missing[name] = true
+		}
+		isMended = isMended || m.pruned[name] && !missing[name] && !reflect.ValueOf(value).IsZero()
+	}
 	m.none = false
-	if sameButTimes(sent, stored) {
+	if isMended {
+		m.retry, m.pruned = time.Time{}, nil
+	}
+	if len(missing) == 0 {
 		return nil, nil
 	}
 	pruned = plan.CopyOf(sent)
 	pruned.SetResourceVersion("") // only its status matters
 	told := !m.retry.IsZero()
-	m.retry = m.Clock.Now().Add(crdMismatchRetry)
+	m.retry, m.pruned = m.Clock.Now().Add(crdMismatchRetry), missing
 	if told {
 		return pruned, nil
 	}
 	return pruned, fmt.Errorf("%s prunes fields of the status: %w", m.Resource, failure.ErrCRDMismatch)
+}
+
+// fieldsOf returns an owner's status as JSON, without times.
+func fieldsOf(owner plan.Owner) map[string]any {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(withoutTimes(owner).GetStatus())
+	if err != nil {
+		panic(err) // a status is always JSON
+	}
+	return fields
+}
+
+// contains reports whether a stored JSON value has all of what was sent. A list may have
+// another order and further elements, as conditions do if a webhook adds one.
+func contains(stored, sent any) bool {
+	switch sent := sent.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		fields, _ := stored.(map[string]any)
+		for name, value := range sent {
+			if !contains(fields[name], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		elements, _ := stored.([]any)
+		return !slices.ContainsFunc(sent, func(value any) bool {
+			return !slices.ContainsFunc(elements, func(element any) bool { return contains(element, value) })
+		})
+	}
+	return stored == sent
 }
 
 // sameButTimes compares statuses without the times of their conditions: these are stored

@@ -8,6 +8,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -186,10 +187,61 @@ func TestAPrunedStatusIsSentSeldom(t *testing.T) {
 	expect("one that is sent to see", false, pruned, settled)
 }
 
-func TestAMismatchEndsWhenAStatusIsStored(t *testing.T) {
-	m, _, _ := newMismatch(t)
-	if pruned, err := m.Observe(withStatus("a", footest.Settled("a")), withStatus("a", footest.Settled("a"))); pruned != nil || err != nil {
-		t.Errorf("a status that was stored as sent is remembered: %v, %v", pruned, err)
+// Others may add to a status, but what was sent has to be stored.
+func TestWhichStatusesAreStored(t *testing.T) {
+	sent := footest.Settled("a")
+	sent.Conditions = append(sent.Conditions, metav1.Condition{Type: "Exposed", Status: "True", Reason: "Available", Message: "has an address"})
+	for name, row := range map[string]struct {
+		change func(*samplev1alpha1.FooStatus)
+		want   bool
+	}{
+		"as sent":          {func(*samplev1alpha1.FooStatus) {}, true},
+		"with other times": {func(s *samplev1alpha1.FooStatus) { s.Conditions[0].LastTransitionTime = footest.Now }, true},
+		"with another condition": {func(s *samplev1alpha1.FooStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Audited"})
+		}, true},
+		"in another order":       {func(s *samplev1alpha1.FooStatus) { slices.Reverse(s.Conditions) }, true},
+		"with a field of others": {func(s *samplev1alpha1.FooStatus) { s.Conditions[1].ObservedGeneration = 7 }, true},
+		"without a condition":    {func(s *samplev1alpha1.FooStatus) { s.Conditions = s.Conditions[:1] }, false},
+		"without a text":         {func(s *samplev1alpha1.FooStatus) { s.Conditions[1].Message = "" }, false},
+		"with another text":      {func(s *samplev1alpha1.FooStatus) { s.Conditions[0].Message = "else" }, false},
+		"with another number":    {func(s *samplev1alpha1.FooStatus) { s.AvailableReplicas = 9 }, false},
+		"without a field":        {func(s *samplev1alpha1.FooStatus) { s.ObservedGeneration = 0 }, false},
+		"without anything":       {func(s *samplev1alpha1.FooStatus) { *s = samplev1alpha1.FooStatus{} }, false},
+	} {
+		stored := sent.DeepCopy()
+		row.change(stored)
+		m := &CRDMismatch{Clock: clocktesting.NewFakeClock(footest.Now.Time)}
+		if pruned, err := m.Observe(withStatus("a", sent), withStatus("a", *stored)); (pruned == nil) != row.want || (err == nil) != row.want {
+			t.Errorf("a status %s counts as stored: %v, %v", name, pruned == nil, err)
+		}
+	}
+}
+
+// A mismatch is over once a field is stored that was not, so that the next one is reported.
+func TestEachMismatchOfTheDefinitionIsReportedOnce(t *testing.T) {
+	settled, counted := footest.Settled("a"), samplev1alpha1.FooStatus{ObservedGeneration: 1}
+	stored := func(status samplev1alpha1.FooStatus) func(*CRDMismatch) error {
+		return func(m *CRDMismatch) error {
+			_, err := m.Observe(withStatus("a", status), withStatus("a", status))
+			return err
+		}
+	}
+	prunes := func(m *CRDMismatch) error {
+		_, err := m.Observe(withStatus("a", settled), withStatus("a", counted))
+		return err
+	}
+	for name, row := range map[string]struct {
+		then     func(*CRDMismatch) error
+		reported bool
+	}{
+		"pruned again": {prunes, false}, "without the field": {stored(counted), false}, "stored": {stored(settled), true},
+		"no subresource": {(*CRDMismatch).NoSubresource, true},
+	} {
+		m := &CRDMismatch{Clock: clocktesting.NewFakeClock(footest.Now.Time)}
+		footest.ExpectEqual(t, name+": the first is reported", true, prunes(m) != nil)
+		_ = row.then(m)
+		footest.ExpectEqual(t, name+": the next is reported", row.reported, prunes(m) != nil)
 	}
 }
 
