@@ -251,6 +251,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 		return nil
 	}
 	if s.crdMismatch.WouldRecur(s.memory.Pruned, after) {
+		s.queue.AddAfter(s.key, s.crdMismatch.Left())
 		return nil
 	}
 	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
@@ -298,6 +299,9 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	}
 	if s.memory.Pruned, err = s.crdMismatch.Observe(after, updated); err != nil {
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as sent")
+	}
+	if s.memory.Pruned != nil {
+		s.queue.AddAfter(s.key, s.crdMismatch.Left()) // a write that changes nothing has no event
 	}
 	return nil
 }

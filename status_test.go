@@ -259,6 +259,45 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 	})
 }
 
+// Resyncs may be turned off.
+func TestAllStatusesFollowAMendedDefinitionWithoutResyncs(t *testing.T) {
+	for name, mismatch := range map[string]func(foo *samplev1alpha1.Foo) error{
+		"no subresource": func(*samplev1alpha1.Foo) error { return fooGone },
+		"no conditions":  func(foo *samplev1alpha1.Foo) error { foo.Status.Conditions = nil; return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
+				mended := time.Now().Add(3 * queue.LastRetry)
+				f.on("update", "foos", func(action clienttesting.Action) error {
+					if time.Now().After(mended) {
+						return nil
+					}
+					return mismatch(action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo))
+				})
+				defer f.start(1)()
+				advance(4*queue.LastRetry + time.Second)
+				f.expectReady("a", afterCreate())
+				f.expectReady("b", afterCreate())
+			})
+		})
+	}
+}
+
+// Nothing follows from a status that was not found because the Foo was recreated.
+func TestAFooRecreatedBeforeItsStatusIsWrittenStopsNoStatuses(t *testing.T) {
+	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
+		f.onFirst(1, "update", "foos", func(action clienttesting.Action) error {
+			foo := action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo)
+			f.deleteFoo(foo.Name)
+			f.put(footest.Foo(foo.Name, footest.WithFooUID("second"), footest.WithChildName(foo.Spec.DeploymentName)))
+			return fooGone
+		})
+		defer f.start(1)()
+		advance(time.Second)
+		f.expectReady("b", afterCreate())
+	})
+}
+
 // Another controller may replace the status before a sync reaches its own status write.
 func TestATransitionWhoseAnswerIsLostHasItsEventAfterALostRace(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
