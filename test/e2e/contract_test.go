@@ -125,7 +125,7 @@ func (ns *namespace) versions(t *testing.T) string {
 	return strings.Join(settled, "\n")
 }
 
-// TestAfterARestoreOfObjects restores objects as Velero does: Foos get new UIDs.
+// TestAfterARestoreOfObjects restores objects as kubectl does: Foos get new UIDs.
 func TestAfterARestoreOfObjects(t *testing.T) {
 	t.Parallel()
 	ns := newNamespace(t)

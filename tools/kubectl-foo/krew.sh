@@ -40,8 +40,8 @@ spec:
   shortDescription: Preview and explain what Foos get and why
   description: |
     Shows what the controller of Foos would write before it writes it, why a Foo is in its
-    current state, and who wrote what. It uses the controller's own decision functions, and
-    writes nothing.
+    current state, and who wrote what. It uses the controller's own decision functions. Only
+    adopt writes: it lets Foos adopt what was theirs before a restore from a backup.
   platforms:
 EOF
 for platform in "$@"; do

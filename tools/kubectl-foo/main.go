@@ -2,7 +2,7 @@
 
 // Command kubectl-foo is a kubectl plugin, "kubectl foo". It previews what the controller
 // would write, and explains a Foo's current state. It uses internal/plan, like the
-// controller of the same build, and writes nothing to the cluster.
+// controller of the same build. Only adopt writes to the cluster.
 //
 // internal/cluster reads clusters, internal/explain finds out why, internal/report prints,
 // and internal/ui serves the page.
@@ -71,7 +71,8 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl foo"},
 	}
 	config := genericclioptions.NewConfigFlags(true)
-	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newTimelineCommand(config, streams), newUICommand(config, streams))
+	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newUICommand(config, streams),
+		newTimelineCommand(config, streams), newAdoptCommand(config, streams))
 	return command
 }
 

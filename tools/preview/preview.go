@@ -6,18 +6,23 @@
 package preview
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/memory"
+	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // Write is what a sync does about one child, or why it does nothing.
@@ -46,6 +51,37 @@ func (w *Write) DriftOf(stored plan.Object) string {
 
 // Patch returns the patch that the sync sends to update or adopt the child.
 func (w *Write) Patch() (types.PatchType, []byte, error) { return w.child.Patch(w.Before, w.After) }
+
+// WasMadeForOwner reports whether the child is an object without a controller that was the Foo's,
+// as after a restore from a backup. Of the labels of a new child, it has those that contain the
+// Foo's name. The others may differ if the controller has written it, as in an adopted one.
+func (w *Write) WasMadeForOwner() bool {
+	if w.Before == nil || metav1.GetControllerOfNoCopy(w.Before) != nil || plan.IsTerminating(w.Before) ||
+		w.Before.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] != "" {
+		return false
+	}
+	isWritten := slices.ContainsFunc(w.Before.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == names.Controller })
+	isNamed, has := false, labelsOf(w.Before)
+	for key, value := range labelsOf(w.child.Desired(w.child.Owner, w.child.Seen)) {
+		isName := strings.Contains(value, w.child.Owner.GetName())
+		if has[key] != value && (isName || !isWritten) {
+			return false
+		}
+		isNamed = isNamed || isName
+	}
+	return isNamed || isWritten
+}
+
+// labelsOf returns the labels of an object and of the Pods that it runs, which are decisive.
+func labelsOf(object plan.Object) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, object.GetLabels())
+	if fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object); err == nil {
+		ofPods, _, _ := unstructured.NestedStringMap(fields, "spec", "template", "metadata", "labels") // none is no error
+		maps.Copy(all, ofPods)
+	}
+	return all
+}
 
 // Sync is what a sync of a Foo would write.
 type Sync struct {

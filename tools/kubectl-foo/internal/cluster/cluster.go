@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	apitypes "k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -193,6 +194,20 @@ func describe(err error, verb string, resource schema.GroupResource) error {
 		return fmt.Errorf("the cluster has no %s: apply artifacts/crd first: %w", resource, err)
 	}
 	return fmt.Errorf("%s %s: %w", verb, resource, err)
+}
+
+// Annotate sets an annotation of an object.
+func (c *Cluster) Annotate(ctx context.Context, resource schema.GroupVersionResource, object plan.Object, key, value string, isDryRun bool) error {
+	client, err := c.clientOf(resource)
+	if err != nil {
+		return err
+	}
+	request := client.Patch(apitypes.MergePatchType).Namespace(object.GetNamespace()).Resource(resource.Resource).Name(object.GetName())
+	if isDryRun {
+		request.Param("dryRun", metav1.DryRunAll)
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, object.GetUID(), key, value)
+	return request.Param("fieldManager", "kubectl-foo").Body([]byte(patch)).Do(ctx).Error()
 }
 
 // DryRun sends a write as a server-side dry run. It returns the object that the API server would

@@ -92,13 +92,18 @@ var (
 	Events      = Resource{corev1.SchemeGroupVersion.WithResource("events"), "Event", true, true}
 )
 
-// Explaining returns the resources that explain owners: their children with managedFields, and what these lead to.
-func (k Kinds) Explaining() []Resource {
+// ChildrenWithManagers returns the resources of the children, to be read with managedFields.
+func (k Kinds) ChildrenWithManagers() []Resource {
 	all := k.Children()
 	for i := range all {
 		all[i].isTrimmed = false
 	}
-	return adding(all, ReplicaSets, Pods, Events)
+	return all
+}
+
+// Explaining returns the resources that explain owners: their children with managedFields, and what these lead to.
+func (k Kinds) Explaining() []Resource {
+	return adding(k.ChildrenWithManagers(), ReplicaSets, Pods, Events)
 }
 
 // adding adds resources that are not in the list yet.
