@@ -60,7 +60,7 @@ var Installed = []Mutant{
 	{Name: "no alert for an election without a winner", File: "artifacts/monitoring/rules.yaml",
 		From: `leader_election_master_status{job="sample-controller"} == 1`, To: `leader_election_master_status{job="sample-controller"} >= 0`},
 	{Name: "no alert for panics", File: "artifacts/monitoring/rules.yaml",
-		From: "sample_controller_sync_panics_total{job", To: "sample_controller_panics_total{job"},
+		From: `sync_panics_total", job`, To: `panics_total", job`},
 	{Name: "Argo CD does not wait for the first status", File: "artifacts/argocd/health.lua",
 		From: `ready.reason == "Pending"`, To: `ready.reason == "Progressing"`},
 }
