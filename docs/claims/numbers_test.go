@@ -3,6 +3,7 @@
 package claims
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -24,6 +25,7 @@ func TestNumbersAgree(t *testing.T) {
 	missed, others := count(t, `\| \*\*missed\*\* \|`, bench), count(t, `\| (met|not decided) \|`, bench)
 	faster := numbers(t, bench, `\| throughput / controller-runtime \| ≥ [\d.]+ \| ([\d.]+)`)
 	loop := count(t, "\n", "controller.go", "writes.go", "internal/plan/world.go", "internal/plan/decision.go")
+	plan := slices.DeleteFunc(tracked(t, "internal/plan/*.go"), func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 	const cells = `(?:[^|]*\|){2} ` // two of a table
 	for _, claim := range []struct {
 		document, text string
@@ -36,7 +38,7 @@ func TestNumbersAgree(t *testing.T) {
 		{readme, `(\d+) of (\d+) targets missed`, 0, []float64{missed, missed + others}},
 		{readme, `without its limit \| \| ([\d.]+) times as fast`, 0.1, []float64{1 / faster[0]}},
 		{readme, `([\d,]+) without its client's limit`, 0.1, numbers(t, bench, `upstream-unlimited \| (\d+) \| \d+ \| [\d.]+ \| \d+ \|`)},
-		{readme, `its writes \| (\d+) `, 0.1, []float64{loop}},
+		{readme, `the status \| ([\d,]+) `, 0.1, []float64{count(t, "\n", append(plan, "controller.go", "writes.go", "clients.go")...)}},
 		{steps, `about (\d+) lines in four files`, 0.1, []float64{loop}},
 		{manual, `CPU: ([\d.]+) ms for each new Foo; ([\d.]+) ms with`, 0, numbers(t, bench, `ours \| 2000 \|`+cells+`([\d.]+) .*? ours \| 300 \|[^|]*\| ([\d.]+) `)},
 		{manual, `Memory: (\d+) MiB, plus about (\d+) KiB .*? and (\d+) KiB`, 0.1, numbers(t, bench, `\| settled Foos \| ours .*? \| 0 \| ([\d.]+) \|.*? 10000 \| \d+ \(([\d.]+)\).*? foreign .*? 10000 \| [\d.]+ \(([\d.]+)\)`)},
@@ -52,6 +54,55 @@ func TestNumbersAgree(t *testing.T) {
 		isNear := func(a, b float64) bool { return math.Abs(a-b) <= claim.tolerance*b }
 		if got := numbers(t, claim.document, claim.text); len(got) == 0 || !slices.EqualFunc(got, claim.want, isNear) {
 			t.Errorf("%s says %v in %q: want %v", claim.document, got, claim.text, claim.want)
+		}
+	}
+}
+
+// TestConstantsAreThoseOfTheCode compares numbers in sentences with constants.
+func TestConstantsAreThoseOfTheCode(t *testing.T) {
+	const contract, manual = "docs/contract.md", "docs/operations.md"
+	for _, claim := range []struct{ document, text, file, unit, constants string }{
+		{contract, `If many wait, (\d+) and the Foo`, "clients.go", "", "maxAsking"},
+		{contract, `their number is written at most every (\d+) s`, "internal/memory/status.go", "Second", "ThrottleInterval"},
+		{contract, `who has the name, is written at most every (\d+) s`, "internal/memory/status.go", "Second", "MessageInterval"},
+		{contract, `One status after (\d+) min`, "internal/memory/status.go", "Minute", "crdMismatchRetry"},
+		{contract, `events are deferred for at most (\d+) s`, "internal/events/events.go", "Second", "maxDeferral"},
+		{contract, `([\d,]+) events are kept`, "internal/events/events.go", "", "capacity"},
+		{contract, `doubled each time, up to (\d+) minutes`, "internal/queue/retry.go", "Minute", "LastRetry"},
+		{contract, `After a separate back-off: (\d+) ms`, "internal/queue/retry.go", "Millisecond", "firstRetry"},
+		{contract, `at the latest after (\d+) s. While`, "internal/queue/retry.go", "Second", "BehindRetry"},
+		{contract, `After (\d+) s, doubled, or when`, "internal/queue/retry.go", "Second", "RefusedRetry"},
+		{contract, `Three repairs at once, then (\d+) s after`, "internal/memory/repairs.go", "Second", "firstPause"},
+		{contract, `once rejections have lasted (\d+) s`, "writes.go", "Second", "stalledAfter"},
+		{contract, `quotes at most (\d+) bytes`, "internal/plan/status.go", "", "maxServerWords"},
+		{contract, `more than ([\d,]+) characters, or of more than (\d+) labels`, "internal/plan/deployment.go", "", "maxSelector maxSelectorTexts"},
+		{manual, `a rollout counts for at most (\d+) minutes`, "internal/queue/shares.go", "Minute", "rolloutTimeout"},
+		{manual, `Syncs in progress have (\d+) s`, "controller.go", "Second", "drainTimeout"},
+		{manual, `the release of the Lease (\d+) s`, "internal/election/election.go", "Second", "ReleaseTimeout"},
+		{manual, `events (\d+) s, and responses`, "main.go", "Second", "flushTimeout"},
+		{manual, `responses of the metrics port (\d+) s`, "internal/serving/server.go", "Second", "ShutdownTimeout"},
+		{manual, `a leader's Lease expired (\d+) s ago`, "main.go", "Second", "watchdogGrace"},
+		{manual, `a change of its owner queues (\d+)`, "clients.go", "", "maxAsking"},
+		{manual, `who has the name at most every (\d+) s`, "internal/memory/status.go", "Second", "MessageInterval"},
+		{manual, `it waits, up to (\d+) minutes`, "internal/memory/repairs.go", "Minute", "lastPause"},
+		{manual, `a port holds (\d+) connections`, "internal/serving/connections.go", "", "maxConnections"},
+		{manual, `strangers share (\d+) requests per second`, "internal/serving/gate.go", "", "reviewsPerSecond"},
+	} {
+		value := `([\d_]+)\s`
+		if claim.unit != "" {
+			value = `(?:(\d+) \* )?time\.` + claim.unit + `\b` // without a number, it is 1
+		}
+		var want []float64
+		for name := range strings.FieldsSeq(claim.constants) {
+			match := regexp.MustCompile(`\b` + name + `\s+= ` + value).FindStringSubmatch(read(t, claim.file))
+			if match == nil {
+				t.Fatalf("%s has no constant %s in the unit %q", claim.file, name, claim.unit)
+			}
+			number, err := strconv.ParseFloat(cmp.Or(strings.ReplaceAll(match[1], "_", ""), "1"), 64)
+			want = append(want, must(t, number, err))
+		}
+		if got := numbers(t, claim.document, claim.text); !slices.Equal(got, want) {
+			t.Errorf("%s says %v in %q: %s in %s are %v", claim.document, got, claim.text, claim.constants, claim.file, want)
 		}
 	}
 }

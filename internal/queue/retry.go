@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How a failed sync is retried. Only this file classifies errors.
+// How a failed sync is retried.
 
 package queue
 
