@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of names that others have: an earlier Foo, another Foo, or nobody.
+// Tests of names that are taken: by an earlier Foo, by another Foo, or by an orphan.
 
 package main
 
@@ -41,7 +41,7 @@ func TestAFooThatIsRecreatedWaitsForTheCollector(t *testing.T) {
 }
 
 // Once stalled, the Foo stays so when the controller restarts.
-func TestWhatNobodyCollectsStaysStalledAfterARestart(t *testing.T) {
+func TestWhatIsNotCollectedStaysStalledAfterARestart(t *testing.T) {
 	message := `Deployment "web" belongs to an earlier Foo of this name, which is gone, and the garbage collector has not deleted it`
 	ready := footest.Ready(metav1.ConditionFalse, conflict, strings.ReplaceAll(message, "Deployment", footest.Primary.Kind), footest.Earlier)
 	status := samplev1alpha1.FooStatus{ObservedGeneration: 1, Conditions: footest.Stalled(ready)}
@@ -51,9 +51,10 @@ func TestWhatNobodyCollectsStaysStalledAfterARestart(t *testing.T) {
 	})
 }
 
-func TestANameThatBecomesFreeByItselfStallsNobody(t *testing.T) {
+// A name that becomes free by itself needs no one to act.
+func TestANameThatBecomesFreeByItselfIsNotStalled(t *testing.T) {
 	for name, terminating := range map[string]footest.Object{
-		"of another Foo": footest.Child("b", footest.Terminating), "of nobody": footest.Child("a", footest.WithoutOwner, footest.Terminating),
+		"of another Foo": footest.Child("b", footest.Terminating), "an orphan": footest.Child("a", footest.WithoutOwner, footest.Terminating),
 	} {
 		t.Run(name, func(t *testing.T) {
 			testRunning(t, world(footest.Foo("a"), terminating), func(f *fixture) {
@@ -78,7 +79,7 @@ func (f *fixture) rename(name, child string) {
 }
 
 // The Foo "b" releases the name as soon as its own new child is ready.
-func TestANameThatIsAboutToBeReleasedStallsNobody(t *testing.T) {
+func TestANameThatIsAboutToBeReleasedIsNotStalled(t *testing.T) {
 	testRunning(t, world(footest.Foo("b"), footest.Child("b")), func(f *fixture) {
 		advance(time.Second)
 		f.rename("b", "api")

@@ -349,7 +349,7 @@ func TestPodsThatFlapAreDamped(t *testing.T) {
 			advance(2 * time.Minute)
 			f.resync("a")
 			f.takeWrites()
-			for range 3 { // seldom: each is told at once
+			for range 3 { // seldom: each is written at once
 				f.change("web", withRollout(true, 2-lost))
 				advance(time.Second)
 				f.change("web", withRollout(true, 2))

@@ -73,7 +73,7 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{contract, `at the latest after (\d+) s. While`, "internal/queue/retry.go", "Second", "BehindRetry"},
 		{contract, `After (\d+) s, doubled, or when`, "internal/queue/retry.go", "Second", "RefusedRetry"},
 		{contract, `Three repairs at once, then (\d+) s after`, "internal/memory/repairs.go", "Second", "firstPause"},
-		{contract, `once rejections have lasted (\d+) s`, "writes.go", "Second", "stalledAfter"},
+		{contract, `once rejections have lasted (\d+) s`, "writes.go", "Second", "refusedFor"},
 		{contract, `quotes at most (\d+) bytes`, "internal/plan/status.go", "", "maxServerWords"},
 		{contract, `more than ([\d,]+) characters, or of more than (\d+) labels`, "internal/plan/deployment.go", "", "maxSelector maxSelectorTexts"},
 		{manual, `a rollout counts for at most (\d+) minutes`, "internal/queue/shares.go", "Minute", "rolloutTimeout"},

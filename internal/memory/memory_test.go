@@ -346,7 +346,7 @@ func TestWhoseRepairsAreTold(t *testing.T) {
 		"three times":                    {[]at{{0, scaler}, {time.Hour, scaler}, {2 * time.Hour, scaler}}, true},
 		"three times, but seldom":        {[]at{{0, scaler}, {time.Hour, scaler}, {3*time.Hour + 1, scaler}}, false},
 		"by different clients":           {[]at{{0, scaler}, {0, kubectl}, {0, scaler}}, false},
-		"deleted by nobody knows whom":   {[]at{{0, deleted}, {0, deleted}, {0, deleted}}, true},
+		"deleted by an unknown client":   {[]at{{0, deleted}, {0, deleted}, {0, deleted}}, true},
 		"changed twice and deleted once": {[]at{{0, scaler}, {0, scaler}, {0, deleted}}, false},
 	} {
 		clock := clocktesting.NewFakeClock(footest.Now.Time)
@@ -356,7 +356,7 @@ func TestWhoseRepairsAreTold(t *testing.T) {
 			told = opponents.Observe(foo, "A", repair.fight)
 			_ = opponents.Observe(footest.Foo("b", footest.WithFooUID("uid-b")), "A", repair.fight)
 		}
-		footest.ExpectEqual(t, name+" is told", row.want, told)
+		footest.ExpectEqual(t, "an Event about "+name, row.want, told)
 	}
 	many := &Opponents{Clock: clocktesting.NewFakeClock(footest.Now.Time)}
 	for i := range 2 * mostOpponents {

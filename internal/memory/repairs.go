@@ -128,8 +128,9 @@ func (r *Repairs) Count(owner metav1.Object) int {
 }
 
 const (
-	// toldAfter is how many repairs by the same opponent are told, however long they last.
-	toldAfter = 3
+	// reportedAfter is how many repairs because of the same client are reported, however long each
+	// lasts.
+	reportedAfter = 3
 	// recursWithin is the longest time between two of them.
 	recursWithin = 2 * time.Hour
 	// mostOpponents bounds the number of objects whose opponents are remembered. Beyond that,
@@ -181,7 +182,7 @@ func (o *Opponents) Observe(owner metav1.Object, kind string, fight plan.Fight) 
 		}
 	}
 	o.byObject[key] = is
-	return is.count >= toldAfter
+	return is.count >= reportedAfter
 }
 
 // mostReplaced bounds the number of owners whose last status is remembered. Beyond that,

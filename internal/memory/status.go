@@ -104,7 +104,7 @@ func (f *Flapping) Wait(before, after plan.Owner, now time.Time) time.Duration {
 	return 0
 }
 
-// Wrote records a status that was stored in place of another.
+// Wrote records a status that has replaced another.
 func (f *Flapping) Wrote(before, after plan.Owner, now time.Time) {
 	if *before.GetObservedGeneration() == after.GetGeneration() && health(after) < health(before) {
 		f.count, f.last, f.generation = f.count+1, now, after.GetGeneration()

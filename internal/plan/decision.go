@@ -65,7 +65,7 @@ type Child struct {
 	// server refused a write, or did not respond. It is nil if the sync succeeded.
 	Failure error
 	// Lasts is true if the problem has lasted for so long that it will not pass by itself: the
-	// API server refuses the write, or nobody collects the Deployment of an earlier owner.
+	// API server refuses the write, or the garbage collector is late.
 	// Recurs is true if an update was stored with that drift.
 	Lasts, Recurs bool
 	// Releasing is the owner that controls Named and is about to give it up by itself, or nil.
