@@ -4,8 +4,8 @@
 // purpose, and waits at start until the informers can list and watch: until the
 // CustomResourceDefinition is installed and the permissions are granted.
 //
-// Three transports do what client-go leaves to its callers: one detects that etcd was
-// restored from a backup, one bounds the memory for an initial list, and one passes
+// Transports do what client-go leaves to its callers: they detect that etcd was restored from
+// a backup, and that a connection is dead, bound the memory for an initial list, and pass
 // Retry-After on to the work queue.
 package kubeclient
 
@@ -56,14 +56,21 @@ type Clients struct {
 // Reviews time out after requestTimeout; a sync sets the deadlines of its calls itself.
 func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clients, error) {
 	c := Clients{host: config.Host, requestTimeout: requestTimeout}
+	conns := &connections{}
+	config = rest.CopyConfig(config)
+	config.Wrap(conns.observe)
+	lease := rest.CopyConfig(config)
+	lease.Wrap(conns.boundSilence)
+	informers := rest.CopyConfig(config)
+	informers.Wrap(conns.boundSilence)
 	var errs [7]error
-	c.KubeInformers, errs[0] = kubernetes.NewForConfig(forInformers(withProtobuf(config)))
-	c.FooInformers, errs[1] = clientset.NewForConfig(forInformers(config))
+	c.KubeInformers, errs[0] = kubernetes.NewForConfig(forInformers(withProtobuf(informers)))
+	c.FooInformers, errs[1] = clientset.NewForConfig(forInformers(informers))
 	c.Kube, errs[2] = kubernetes.NewForConfig(forCalls(withProtobuf(config), workers))
 	c.Foos, errs[3] = clientset.NewForConfig(forCalls(config, workers))
 	c.Events, errs[4] = kubernetes.NewForConfig(forCalls(apart(config, "events", requestTimeout), 1))
 	// No timeout, because it would also end the watch of the Lease.
-	c.Election, errs[5] = kubernetes.NewForConfig(apart(config, "leader-election", 0))
+	c.Election, errs[5] = kubernetes.NewForConfig(apart(lease, "leader-election", 0))
 	c.Reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", requestTimeout))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("creating clients for %s: %w", config.Host, err)
@@ -98,7 +105,7 @@ const keptConnections = 25
 // forCalls selects HTTP/1.1 for a small number of workers, so that each has its own
 // connection. A call is then one write and one read, while HTTP/2 sends headers and body
 // separately and through another goroutine, which costs 6% of the controller's CPU.
-// Only watches need HTTP/2, whose pings detect a dead connection; calls have deadlines
+// Only watches profit from HTTP/2, whose pings detect a dead connection; calls have deadlines
 // for that. More workers than client-go keeps connections would keep opening new ones, so
 // they share one HTTP/2 connection, which is client-go's default.
 //

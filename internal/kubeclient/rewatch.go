@@ -40,8 +40,8 @@ const (
 // transport sends a list of one object. If the version is too large, it returns that
 // response for the watch, and client-go's reflector relists.
 //
-// An informer resumes its watch every 5 to 10 minutes and after each failure. Each time
-// this costs one small list, which the API server serves from memory.
+// An informer resumes its watch every 5 to 10 minutes, over HTTP/1.1 every 30 s, and after
+// each failure. Each time this costs one small list, which the API server serves from memory.
 //
 // It is a transport.WrapperFunc, for rest.Config.Wrap.
 func guardWatches(next http.RoundTripper) http.RoundTripper { return watchGuard{next} }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests of connections that go dead.
+
+package kubeclient
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"example.com/sample-controller/test/footest"
+)
+
+// An answer whose bytes stop coming ends with an error that makes client-go resume a watch. The
+// answer of a healthy server does not, however quiet: with or without bookmarks, it ends a watch
+// over HTTP/1.1 at the time that the client asks for.
+func TestASilentAnswerEnds(t *testing.T) {
+	const list, first, resumed = "limit=500", "watch=true&sendInitialEvents=true&timeoutSeconds=400", "watch=true&resourceVersion=7&timeoutSeconds=400"
+	const noHeader = -1
+	for name, row := range map[string]struct {
+		protocol int
+		query    string
+		begins   time.Duration // of the answer; noHeader is never
+		pause    time.Duration // between its bytes
+		work     time.Duration // of the reader, before each
+		bytes    int
+		ends     time.Duration // after the last of them
+		lasts    string        // the timeoutSeconds that the server gets
+	}{
+		"a resumed watch":                     {1, resumed, 0, 0, 0, 0, 40 * time.Second, "30"},
+		"a resumed watch without a header":    {1, resumed, noHeader, 0, 0, 0, 40 * time.Second, "30"},
+		"a resumed watch with events":         {1, resumed, 0, 35 * time.Second, 0, 20, 40 * time.Second, "30"},
+		"a watch whose reader is busy":        {1, resumed, 0, 0, time.Hour, 3, 40 * time.Second, "30"},
+		"a watch from all objects":            {1, first, 0, 0, 0, 0, 2 * time.Minute, "400"},
+		"a watch from all objects, later":     {1, first, time.Minute, 35 * time.Second, 0, 20, 40 * time.Second, "400"},
+		"a list":                              {1, list, 0, 100 * time.Second, 0, 20, 2 * time.Minute, ""},
+		"a list without a header":             {2, list, noHeader, 0, 0, 0, 2 * time.Minute, ""},
+		"a watch over HTTP/2":                 {2, resumed, 0, 0, 0, 0, 2 * time.Minute, "400"},
+		"a watch over HTTP/2, with bookmarks": {2, resumed, 0, time.Minute, 0, 60, 2 * time.Minute, "400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lasts string
+				server := roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.URL.RawQuery == "" { // so that the client knows the protocol
+						return &http.Response{StatusCode: http.StatusOK, ProtoMajor: row.protocol, Body: http.NoBody}, nil
+					}
+					lasts = r.URL.Query().Get("timeoutSeconds")
+					if row.begins == noHeader {
+						<-r.Context().Done()
+						return nil, r.Context().Err()
+					}
+					<-time.After(row.begins)
+					body, sent := io.Pipe()
+					context.AfterFunc(r.Context(), func() { sent.CloseWithError(r.Context().Err()) })
+					go func() {
+						for range row.bytes {
+							<-time.After(row.pause)
+							_, _ = sent.Write([]byte("x"))
+						}
+					}()
+					return &http.Response{StatusCode: http.StatusOK, ProtoMajor: row.protocol, Body: body}, nil
+				})
+				config := &rest.Config{Transport: server}
+				config.Wrap((&connections{}).boundSilence)
+				transport, err := rest.TransportFor(config)
+				footest.Must(t, err)
+				send := func(query string) (*http.Response, error) {
+					target := &url.URL{Scheme: "https", Host: "cluster", Path: "/foos", RawQuery: query}
+					return transport.RoundTrip((&http.Request{Method: http.MethodGet, URL: target}).WithContext(t.Context()))
+				}
+				earlier, err := send("")
+				footest.Must(t, err)
+				earlier.Body.Close()
+				read, began := 0, time.Now()
+				response, err := send(row.query)
+				if err == nil {
+					defer response.Body.Close()
+				}
+				for n := 0; err == nil; read += n {
+					<-time.After(row.work)
+					n, err = response.Body.Read(make([]byte, 1))
+				}
+				want := max(row.begins, 0) + row.work + time.Duration(row.bytes)*(row.pause+row.work) + row.ends
+				if took := time.Since(began); took != want || read != row.bytes || !utilnet.IsTimeout(err) {
+					t.Errorf("it ended after %v, not %v, with %d bytes and %v", took, want, read, err)
+				}
+				if lasts != row.lasts {
+					t.Errorf("the server got the timeout %q, not %q", lasts, row.lasts)
+				}
+			})
+		})
+	}
+}
