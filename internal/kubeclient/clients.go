@@ -5,8 +5,8 @@
 // CustomResourceDefinition is installed and the permissions are granted.
 //
 // Transports do what client-go leaves to its callers: they detect that etcd was restored from
-// a backup, and that a connection is dead, bound the memory for an initial list, and pass
-// Retry-After on to the work queue.
+// a backup, and that a connection or the API server is gone, bound the memory for an initial
+// list, and pass Retry-After on to the work queue.
 package kubeclient
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Connections that silently go dead.
+// Connections that silently go dead, and outages of the API server.
 
 package kubeclient
 
@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	// each minute to a watch, and by default ends a list after a minute. A watch that begins
 	// with all objects may first wait for the API server's cache.
 	longestSilence = 2 * time.Minute
+	// outageNotice is how long the API server may fail before the log says so.
+	outageNotice = 10 * time.Second
 )
 
 // errSilent is a timeout for client-go: a watch that ends with it is resumed without a list.
@@ -39,9 +42,19 @@ type roundTripFunc func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripFunc) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
 
-// connections has the transports of all clients.
+// connections has the transports of all clients, and knows whether the API server answers.
 type connections struct {
 	transports []http.RoundTripper
+
+	mu sync.Mutex
+	// reached is true once the API server has answered. Before, WaitUntilReadable reports why
+	// it does not.
+	reached bool
+	// failing is the time of the first failure since the last answer, or zero, and cause the
+	// latest one. reported says whether the log has it.
+	failing  time.Time
+	cause    error
+	reported bool
 }
 
 // boundSilence ends requests whose answer stops coming although the connection is open, as
@@ -128,26 +141,62 @@ func (b *boundBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// observe notices failures. It is a transport.WrapperFunc, for
+// observe records failures and answers. It is a transport.WrapperFunc, for
 // rest.Config.Wrap.
 func (c *connections) observe(next http.RoundTripper) http.RoundTripper {
 	c.transports = append(c.transports, next)
 	return roundTripFunc(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
-		if err != nil {
+		switch {
+		case err != nil:
 			c.failed(request.Context(), err)
+		case response.StatusCode >= http.StatusBadGateway && response.StatusCode <= http.StatusGatewayTimeout:
+			c.failed(request.Context(), errors.New(response.Status))
+		default:
+			c.answered(request.Context())
 		}
 		return response, err
 	})
 }
 
 // failed closes the idle connections of all clients, which may be dead, too: otherwise the
-// next calls would each wait for their timeout.
+// next calls would each wait for their timeout. It reports an outage if no answer follows.
 func (c *connections) failed(ctx context.Context, cause error) {
-	if errors.Is(ctx.Err(), context.Canceled) && !errors.Is(errorOf(ctx, cause), errSilent) {
+	cause = errorOf(ctx, cause)
+	if errors.Is(ctx.Err(), context.Canceled) && !errors.Is(cause, errSilent) {
 		return // the caller has ended it
 	}
 	for _, t := range c.transports {
 		utilnet.CloseIdleConnectionsFor(t)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cause = cause
+	if !c.reached || !c.failing.IsZero() {
+		return
+	}
+	began := time.Now()
+	c.failing = began
+	time.AfterFunc(outageNotice, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.failing.Equal(began) {
+			c.reported = true
+			klog.FromContext(ctx).Info("The API server can't be reached or fails; retrying", "for", outageNotice, "cause", c.cause.Error())
+		}
+	})
+}
+
+// answered ends an outage.
+func (c *connections) answered(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reached = true
+	if c.failing.IsZero() {
+		return
+	}
+	if c.reported {
+		klog.FromContext(ctx).Info("The API server answers again", "after", time.Since(c.failing).Round(time.Second))
+	}
+	c.failing, c.reported = time.Time{}, false
 }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of connections that go dead.
+// Tests of connections that go dead, and of outages.
 
 package kubeclient
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
@@ -95,6 +98,55 @@ func TestASilentAnswerEnds(t *testing.T) {
 				}
 				if lasts != row.lasts {
 					t.Errorf("the server got the timeout %q, not %q", lasts, row.lasts)
+				}
+			})
+		})
+	}
+}
+
+// A minute without an API server has one line when it is noticed, and one when it is over. After
+// a failure, the next call gets a new connection.
+func TestAnOutageIsLoggedOnce(t *testing.T) {
+	refused, unavailable := errors.New("connection refused"), apierrors.NewServiceUnavailable("no")
+	for name, row := range map[string]struct {
+		before, failure error
+		lasts           time.Duration
+		lines           int
+		closes          bool
+	}{
+		"refused":             {nil, refused, time.Minute, 2, true},
+		"unavailable":         {nil, unavailable, time.Minute, 2, true},
+		"short":               {nil, refused, 9 * time.Second, 0, true},
+		"an answer":           {nil, apierrors.NewTooManyRequests("no", 0), time.Minute, 0, false},
+		"before any answer":   {refused, refused, time.Minute, 0, true},
+		"the caller ended it": {nil, context.Canceled, time.Minute, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, f *fakeServer) {
+				transport := (&connections{}).observe(f)
+				call := func(failure error) {
+					ctx, cancel := context.WithCancel(f.ctx)
+					defer cancel()
+					if errors.Is(failure, context.Canceled) {
+						cancel()
+					}
+					f.answer(answers{"list /things": failure})
+					request := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: "/things"}}
+					if response, err := transport.RoundTrip(request.WithContext(ctx)); err == nil {
+						response.Body.Close()
+					}
+				}
+				call(row.before)
+				f.closed = 0
+				for range row.lasts / time.Second {
+					call(row.failure)
+					footest.Advance(time.Second)
+				}
+				call(nil)
+				footest.Advance(outageNotice)
+				said := f.log.String()
+				if strings.Count(said, "API server") != row.lines || strings.Count(said, `after="1m0s"`) != row.lines/2 || (f.closed > 0) != row.closes {
+					t.Errorf("idle connections were closed %d times, and the log is:\n%s", f.closed, said)
 				}
 			})
 		})

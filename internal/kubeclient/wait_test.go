@@ -196,6 +196,7 @@ type fakeServer struct {
 
 	mu       sync.Mutex
 	answers  answers
+	closed   int // how often idle connections were closed
 	requests []string
 	queries  []string // of the requests
 }
@@ -240,8 +241,11 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	text, err := json.Marshal(body)
 	footest.Must(f.t, err)
-	return &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, nil
+	return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, nil
 }
+
+// CloseIdleConnections is what a client calls that takes them for dead.
+func (f *fakeServer) CloseIdleConnections() { f.closed++ }
 
 // answer makes the server respond to some requests with errors, and to all others with success.
 func (f *fakeServer) answer(with answers) {
