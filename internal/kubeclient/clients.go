@@ -11,6 +11,7 @@ package kubeclient
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clien
 	// No timeout, because it would also end the watch of the Lease.
 	c.Election, errs[5] = kubernetes.NewForConfig(apart(lease, "leader-election", 0))
 	c.Reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", requestTimeout))
-	if err := errors.Join(errs[:]...); err != nil {
+	if err := cmp.Or(errs[:]...); err != nil { // all have the same cause
 		return nil, fmt.Errorf("creating clients for %s: %w", config.Host, err)
 	}
 	return &c, nil

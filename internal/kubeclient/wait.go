@@ -6,8 +6,15 @@ package kubeclient
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,31 +31,42 @@ import (
 // CustomResourceDefinition or a permission is missing, it logs that once and waits, so
 // that the parts of an installation can be applied in any order. Without it, informers
 // would report the problem repeatedly, and a program that lacks only the permission to watch
-// would seem to work. It also waits while the server tells clients to retry later. If the
-// server can't be reached or refuses the credentials, it returns an error that says what to
-// do.
+// would seem to work. It also waits while the server tells clients to retry later, and for
+// outageLimit while it can't be reached. Then, or at once if trying again would not help, it
+// returns an error that says what to do.
 func (c *Clients) WaitUntilReadable(ctx context.Context, namespace string, resources ...schema.GroupVersionResource) error {
 	logged := sets.New[string]()
-	for {
-		wait := time.Duration(0)
+	logOnce := func(kind, message string, keysAndValues ...any) {
+		if !logged.Has(kind) {
+			logged.Insert(kind)
+			klog.FromContext(ctx).Info(message, keysAndValues...)
+		}
+	}
+	for answered := time.Now(); ; {
+		wait, unanswered := time.Duration(0), false
 		for _, resource := range resources {
 			for verb, err := range c.obstacles(ctx, namespace, resource) {
+				wait = max(wait, pollPeriod(err))
+				passes, explained := explainUnreachable(err, c.host)
 				switch {
 				case ctx.Err() != nil:
 					return nil
-				case !isWorthWaiting(err):
-					return explainUnreachable(err, c.host)
-				}
-				wait = max(wait, pollPeriod(err))
-				if kind := fmt.Sprint(verb, resource, apierrors.ReasonForError(err)); !logged.Has(kind) {
-					logged.Insert(kind)
-					klog.FromContext(ctx).Info("Waiting until the informers can list and watch",
+				case isWorthWaiting(err):
+					logOnce(fmt.Sprint(verb, resource, apierrors.ReasonForError(err)), "Waiting until the informers can list and watch",
 						"resource", resource.GroupResource().String(), "cause", remedy(verb, resource, namespace, err))
+				case !passes, time.Since(answered) >= outageLimit:
+					return explained
+				default:
+					unanswered = true
+					logOnce("outage", "Waiting for the API server", "atMost", outageLimit, "cause", explained.Error())
 				}
 			}
 		}
 		if wait == 0 {
 			return nil
+		}
+		if !unanswered {
+			answered = time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -73,12 +91,29 @@ func (c *Clients) obstacles(ctx context.Context, namespace string, resource sche
 	}
 }
 
-// probe makes a request that requires the same permission as an informer. A list returns one
-// object. A watch starts from a version that no API server still knows, so it ends at
-// once.
+// probe calls ask with a timeout. A credential plugin that hangs would make ask exceed it.
 func (c *Clients) probe(ctx context.Context, namespace string, resource schema.GroupVersionResource, verb string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.requestTimeout)
 	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- c.ask(ctx, namespace, resource, verb) }()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(time.Second):
+		return errPluginHangs
+	}
+}
+
+// ask makes a request that requires the same permission as an informer. A list returns one
+// object. A watch starts from a version that no API server still knows, so it ends at
+// once.
+func (c *Clients) ask(ctx context.Context, namespace string, resource schema.GroupVersionResource, verb string) error {
 	root := "/apis"
 	if resource.Group == "" {
 		root = "/api"
@@ -140,11 +175,56 @@ func remedy(verb string, of schema.GroupVersionResource, namespace string, cause
 	return fmt.Sprintf("the API server does not serve %s in version %s: install what provides it", resource, of.Version)
 }
 
+// outageLimit bounds the wait for an API server that can't be reached: it is enough for a
+// restart of the control plane, and a wrong address is no secret for long.
+const outageLimit = 2 * time.Minute
+
+// errPluginHangs means that a request heeds no deadline: it waits for a credential plugin.
+var errPluginHangs = errors.New("the credential plugin has not ended")
+
 // explainUnreachable returns an error that says in one line why the API server can't be
-// used, and what to check.
-func explainUnreachable(err error, host string) error {
-	if apierrors.IsUnauthorized(err) {
-		return fmt.Errorf("the API server at %s does not accept the credentials: renew them in the kubeconfig: %w", host, err)
+// used, and what to check. It also reports whether the problem may pass.
+func explainUnreachable(err error, host string) (passes bool, explained error) {
+	problem, advice, passes := diagnose(err)
+	return passes, fmt.Errorf("the API server at %s %s: %s: %w", host, problem, advice, err)
+}
+
+// diagnose returns what is wrong with an API server, what to check, and whether it may pass.
+func diagnose(err error) (problem, advice string, passes bool) {
+	var connection *net.OpError
+	var answer apierrors.APIStatus
+	isOp := func(op string) bool { return errors.As(err, &connection) && connection.Op == op }
+	const address = "check that it is running and that -kubeconfig or -master names it"
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return "does not accept the credentials", "renew them in the kubeconfig", false
+	case errors.As(err, &answer):
+		return "can't be reached", address, answer.Status().Code >= http.StatusInternalServerError
+	case errors.Is(err, errPluginHangs):
+		return "can't be asked without credentials", "run the kubeconfig's credential plugin by hand", true
+	case isOfPlugin(err):
+		return "can't be asked without credentials", "run the kubeconfig's credential plugin by hand, and repair it", false
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return "has a certificate of an unknown authority", "check certificate-authority in the kubeconfig", false
+	case errors.As(err, new(x509.HostnameError)):
+		return "has a certificate for another name", "check its address, or set tls-server-name in the kubeconfig", false
+	case errors.As(err, new(x509.CertificateInvalidError)):
+		return "has an invalid certificate", "renew that, or set this machine's clock", false
+	case isOp("remote error"): // a TLS alert
+		return "ends the TLS handshake", "check client-certificate in the kubeconfig", false
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, new(tls.RecordHeaderError)):
+		return "does not use TLS", "check its port, and https:// in its address", false
+	case isOp("proxyconnect"):
+		return "can't be reached through the proxy", "check proxy-url in the kubeconfig, and HTTPS_PROXY", true
+	case errors.As(err, new(*net.DNSError)):
+		return "can't be found", "check the host name in -kubeconfig or -master, and the DNS", true
 	}
-	return fmt.Errorf("the API server at %s can't be reached: check that it is running and that -kubeconfig or -master names it: %w", host, err)
+	return "can't be reached", address, true
+}
+
+// isOfPlugin reports whether the kubeconfig's credential plugin has failed. client-go keeps
+// only the text of that error.
+func isOfPlugin(err error) bool {
+	var request *url.Error
+	return errors.As(err, &request) && strings.HasPrefix(request.Err.Error(), "getting credentials: ")
 }

@@ -6,14 +6,18 @@ package kubeclient
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,25 +151,77 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 	}
 }
 
-func TestServerThatCannotBeUsedIsAnErrorAtOnce(t *testing.T) {
+// What may pass is waited for, with a line in the log at once. All else is an error at once.
+// Both say what to check.
+func TestAServerThatCannotBeUsedIsAnErrorThatSaysWhatToCheck(t *testing.T) {
+	failed := func(op string, cause error) error { return &net.OpError{Op: op, Net: "tcp", Err: cause} }
+	answers502 := apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", foosResource.GroupResource(), "", "", 0, true)
+	const atOnce, limited = 0, outageLimit
 	for name, row := range map[string]struct {
-		answer error
-		want   string
+		failure error
+		waits   time.Duration
+		want    string
 	}{
-		"unreachable":     {errors.New("dial tcp: connection refused"), "check that it is running"},
-		"out of order":    {apierrors.NewInternalError(errors.New("etcd")), "check that it is running"},
-		"bad credentials": {apierrors.NewUnauthorized("no"), "does not accept the credentials"},
+		"refused":                {failed("dial", syscall.ECONNREFUSED), limited, "check that it is running and that -kubeconfig or -master names it"},
+		"a bad gateway":          {answers502, limited, "check that it is running"},
+		"out of order":           {apierrors.NewInternalError(errors.New("etcd")), limited, "check that it is running"},
+		"slow":                   {context.DeadlineExceeded, limited, "check that it is running"},
+		"no such host":           {failed("dial", &net.DNSError{Err: "no such host"}), limited, "the DNS"},
+		"no proxy":               {failed("proxyconnect", syscall.ECONNREFUSED), limited, "check proxy-url"},
+		"a plugin that hangs":    {errPluginHangs, limited, "run the kubeconfig's credential plugin by hand"},
+		"a plugin that fails":    {errors.New("getting credentials: exec: executable aws failed with exit code 1"), atOnce, "credential plugin"},
+		"bad credentials":        {apierrors.NewUnauthorized("no"), atOnce, "does not accept the credentials"},
+		"another kind of server": {apierrors.NewBadRequest("no"), atOnce, "-kubeconfig or -master"},
+		"an unknown authority":   {&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, atOnce, "check certificate-authority"},
+		"another's certificate":  {x509.HostnameError{Certificate: &x509.Certificate{}}, atOnce, "tls-server-name"},
+		"an expired certificate": {x509.CertificateInvalidError{Reason: x509.Expired}, atOnce, "this machine's clock"},
+		"a client's certificate": {failed("remote error", errors.New("tls: certificate required")), atOnce, "check client-certificate"},
+		"HTTP":                   {tls.RecordHeaderError{Msg: "no TLS"}, atOnce, "check its port"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
-				f.answer(answers{listReplicaSets: row.answer})
+				f.answer(answers{listReplicaSets: row.failure})
+				began := time.Now()
 				said := fmt.Sprint(f.wait(f.ctx))
-				if !strings.Contains(said, row.want) || !strings.Contains(said, "https://cluster") || !strings.Contains(said, row.answer.Error()) {
+				if !strings.Contains(said, row.want) || !strings.Contains(said, "https://cluster") || !strings.Contains(said, row.failure.Error()) {
 					t.Errorf("the message %q does not say %q, the server and the cause", said, row.want)
+				}
+				if waited := time.Since(began); waited < row.waits || waited > row.waits+shortestPollPeriod {
+					t.Errorf("it waited for %v, not %v", waited, row.waits)
+				}
+				if lines := strings.Count(f.log.String(), row.want); lines != min(1, int(row.waits)) {
+					t.Errorf("the log says %d times what it waits for:\n%s", lines, f.log.String())
 				}
 			})
 		})
 	}
+}
+
+// The limit counts from the last answer.
+func TestAServerThatAnswersInTimeIsUsed(t *testing.T) {
+	run(t, func(t *testing.T, f *fakeServer) {
+		refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		f.answer(answers{listFoos: refused, listReplicaSets: refused})
+		time.AfterFunc(100*time.Second, func() { f.answer(answers{listFoos: forbidden}) })
+		time.AfterFunc(150*time.Second, func() { f.answer(answers{listReplicaSets: refused}) })
+		time.AfterFunc(250*time.Second, func() { f.answer(nil) })
+		footest.Must(t, f.wait(f.ctx))
+	})
+}
+
+// client-go gives a plugin no deadline, and a request waits for it whatever its own.
+func TestAPluginThatHangsDelaysNoStop(t *testing.T) {
+	run(t, func(t *testing.T, f *fakeServer) {
+		ctx, stop := context.WithTimeout(f.ctx, time.Minute)
+		defer stop()
+		f.hangs = make(chan struct{})
+		defer close(f.hangs)
+		began := time.Now()
+		footest.Must(t, f.wait(ctx))
+		if took := time.Since(began); took > time.Minute+time.Second || !strings.Contains(f.log.String(), "credential plugin") {
+			t.Errorf("it ended after %v, and the log is:\n%s", took, f.log.String())
+		}
+	})
 }
 
 var (
@@ -196,7 +252,8 @@ type fakeServer struct {
 
 	mu       sync.Mutex
 	answers  answers
-	closed   int // how often idle connections were closed
+	hangs    chan struct{} // if not nil, all requests wait for it
+	closed   int           // how often idle connections were closed
 	requests []string
 	queries  []string // of the requests
 }
@@ -216,6 +273,9 @@ func run(t *testing.T, test func(*testing.T, *fakeServer)) {
 
 // RoundTrip responds to a list with an empty one, and to a watch by ending it.
 func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.hangs != nil {
+		<-f.hangs
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	request := "list " + r.URL.Path

@@ -223,9 +223,8 @@ func (p *process) listening(t *testing.T) int {
 // which is the easiest to lose and the most useful, says what is wrong.
 func TestAFailedStartPrintsOneClearLine(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	unreachable := server.URL
-	server.Close()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
 	const ok, failure, usage = 0, 1, 2
 
 	for _, test := range []struct {
@@ -238,7 +237,7 @@ func TestAFailedStartPrintsOneClearLine(t *testing.T) {
 		{"the version", []string{"-workers=0", "--version"}, ok, []string{"\nk8s.io/client-go ", " " + runtime.Version() + " "}},
 		{"two wrong flags", []string{"-workers=0", "-kube-api-qps=0"}, usage, []string{"-workers=0", "-kube-api-qps=0"}},
 		{"nothing configured", nil, failure, []string{"no cluster is configured", "-kubeconfig", "KUBECONFIG"}},
-		{"an unreachable server", []string{"-master=" + unreachable}, failure, []string{unreachable, "can't be reached"}},
+		{"an unknown server", []string{"-master=" + server.URL}, failure, []string{server.URL, "a certificate of an unknown authority"}},
 	} {
 		for _, format := range []string{"text", "json"} {
 			t.Run(test.what+" in "+format, func(t *testing.T) {
