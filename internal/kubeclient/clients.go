@@ -28,13 +28,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 // Clients holds a client for each purpose. Informers, syncs, Events, the election and the
-// metrics each have their own connections and limits, so that none waits for another. Above
-// all, renewing the Lease waits for nothing else.
+// metrics each have their own connections, so that none waits for another. Above all,
+// renewing the Lease waits for nothing else: it has no part in their limit of requests.
 type Clients struct {
 	// KubeInformers and FooInformers fill the caches.
 	KubeInformers kubernetes.Interface
@@ -62,6 +63,10 @@ func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clien
 	config.Wrap(conns.observe)
 	lease := rest.CopyConfig(config)
 	lease.Wrap(conns.boundSilence)
+	lease.QPS = -1
+	if config.QPS > 0 { // client-go would give each client such a limit
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	}
 	informers := rest.CopyConfig(config)
 	informers.Wrap(conns.boundSilence)
 	var errs [7]error

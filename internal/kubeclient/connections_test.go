@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of connections that go dead, and of outages.
+// Tests of connections that go dead, of outages, and of the limit of requests.
 
 package kubeclient
 
@@ -151,4 +151,22 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// -kube-api-qps is the limit of the program, not of each of its clients. The Lease waits for none.
+func TestTheLimitOfRequestsHoldsForAllClientsButTheLeases(t *testing.T) {
+	run(t, func(t *testing.T, f *fakeServer) {
+		c, err := New(&rest.Config{Host: "https://cluster", QPS: 1, Burst: 1, Transport: f}, 2, time.Minute)
+		footest.Must(t, err)
+		lease, began := c.Election.CoordinationV1().RESTClient(), time.Now()
+		for i, client := range []rest.Interface{
+			lease, lease, c.KubeInformers.AppsV1().RESTClient(), c.FooInformers.SamplecontrollerV1alpha1().RESTClient(), c.Kube.AppsV1().RESTClient(),
+			c.Foos.SamplecontrollerV1alpha1().RESTClient(), c.Events.CoreV1().RESTClient(), c.Reviews.AuthenticationV1().RESTClient(),
+		} {
+			_ = client.Get().Resource("things").Do(f.ctx).Error()
+			if took := time.Since(began).Round(time.Millisecond); took != time.Duration(max(i-2, 0))*time.Second {
+				t.Errorf("request %d came after %v", i+1, took)
+			}
+		}
+	})
 }

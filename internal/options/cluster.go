@@ -48,7 +48,7 @@ func (o *Cluster) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.master, "master", "",
 		"Address of the API server. Overrides the one in the kubeconfig.")
 	flags.Float64Var(&o.qps, "kube-api-qps", -1,
-		"Maximum rate of requests to the API server, per second. -1 turns this limit off and leaves limiting to the API server's Priority and Fairness.")
+		"Maximum rate of requests to the API server, per second, except for watches and the Lease. -1 turns this limit off and leaves limiting to the API server's Priority and Fairness.")
 	flags.IntVar(&o.burst, "kube-api-burst", 100,
 		"Maximum burst of requests above -kube-api-qps. Ignored if that is -1.")
 }
