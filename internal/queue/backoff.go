@@ -211,8 +211,8 @@ func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 	if due := k.until.Sub(now); !k.until.IsZero() && (!waits || due < wait) {
 		wait = max(0, due)
 	}
-	k.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}
 	k.stale = errors.Is(err, failure.ErrStale)
+	k.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}
 	r.queue.AddAfter(key, wait)
 	return wait
 }
