@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The controller takes keys from the work queue and syncs each. Read this file from top to
-// bottom. clients.go adds keys to the queue and has the calls to the API server, writes.go
-// takes the steps of a sync, main.go puts a controller together, and internal/plan decides
-// on the steps.
+// bottom. handlers.go adds keys to the queue, writes.go takes the steps of a sync, fights.go
+// paces those that others undo, clients.go has the calls to the API server, main.go puts a
+// controller together, and internal/plan decides on the steps.
 
 package main
 

@@ -38,7 +38,7 @@ func TestNumbersAgree(t *testing.T) {
 		{readme, `(\d+) of (\d+) targets missed`, 0, []float64{missed, missed + others}},
 		{readme, `without its limit \| \| ([\d.]+) times as fast`, 0.1, []float64{1 / faster[0]}},
 		{readme, `([\d,]+) without its client's limit`, 0.1, numbers(t, bench, `upstream-unlimited \| (\d+) \| \d+ \| [\d.]+ \| \d+ \|`)},
-		{readme, `the status \| ([\d,]+) `, 0.1, []float64{count(t, "\n", append(plan, "controller.go", "writes.go", "clients.go")...)}},
+		{readme, `the status \| ([\d,]+) `, 0.1, []float64{count(t, "\n", append(plan, "controller.go", "handlers.go", "writes.go", "fights.go", "clients.go")...)}},
 		{steps, `about (\d+) lines in four files`, 0.1, []float64{loop}},
 		{manual, `CPU: ([\d.]+) ms for each new Foo; ([\d.]+) ms with`, 0, numbers(t, bench, `ours \| 2000 \|`+cells+`([\d.]+) .*? ours \| 300 \|[^|]*\| ([\d.]+) `)},
 		{manual, `Memory: (\d+) MiB, plus about (\d+) KiB .*? and (\d+) KiB`, 0.1, numbers(t, bench, `\| settled Foos \| ours .*? \| 0 \| ([\d.]+) \|.*? 10000 \| \d+ \(([\d.]+)\).*? foreign .*? 10000 \| [\d.]+ \(([\d.]+)\)`)},
@@ -62,7 +62,7 @@ func TestNumbersAgree(t *testing.T) {
 func TestConstantsAreThoseOfTheCode(t *testing.T) {
 	const contract, manual = "docs/contract.md", "docs/operations.md"
 	for _, claim := range []struct{ document, text, file, unit, constants string }{
-		{contract, `If many wait, (\d+) and the Foo`, "clients.go", "", "maxAsking"},
+		{contract, `If many wait, (\d+) and the Foo`, "handlers.go", "", "maxAsking"},
 		{contract, `their number is written at most every (\d+) s`, "internal/memory/status.go", "Second", "ThrottleInterval"},
 		{contract, `who has the name, is written at most every (\d+) s`, "internal/memory/status.go", "Second", "MessageInterval"},
 		{contract, `One status after (\d+) min`, "internal/memory/status.go", "Minute", "crdMismatchRetry"},
@@ -82,7 +82,7 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{manual, `events (\d+) s, and responses`, "main.go", "Second", "flushTimeout"},
 		{manual, `responses of the metrics port (\d+) s`, "internal/serving/server.go", "Second", "ShutdownTimeout"},
 		{manual, `a leader's Lease expired (\d+) s ago`, "main.go", "Second", "watchdogGrace"},
-		{manual, `a change of its owner queues (\d+)`, "clients.go", "", "maxAsking"},
+		{manual, `a change of its owner queues (\d+)`, "handlers.go", "", "maxAsking"},
 		{manual, `who has the name at most every (\d+) s`, "internal/memory/status.go", "Second", "MessageInterval"},
 		{manual, `it waits, up to (\d+) minutes`, "internal/memory/repairs.go", "Minute", "lastPause"},
 		{manual, `a port holds (\d+) connections`, "internal/serving/connections.go", "", "maxConnections"},
