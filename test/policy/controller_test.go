@@ -7,6 +7,7 @@ package policy
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,8 +39,8 @@ func (r *row) testPolicy(t *testing.T, s *server) {
 	}
 }
 
-// Nothing of a new child may be other than the controller makes it. The test sets each
-// field that the kind has, one at a time.
+// Nothing of a new child may be other than the controller makes it, except for what admission may add. The test
+// sets each field that the kind has, one at a time.
 func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	desired := stored[object](t, r.Desired(foo, r.seenBy(foo)))
@@ -54,14 +55,30 @@ func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 		case !ok:
 		case isRefused(t, s.create(t, changed)):
 			tried++
-		case !asked.isFreeAt(at) && !reflect.DeepEqual(fieldsOf(t, desired), fieldsOf(t, changed)):
+			if r.isFree(at, value) && !slices.Contains(at, any("initContainers")) { // a new one is refused as a whole
+				t.Errorf("%v may not be %v", at, value)
+			}
+		case !r.mayAdmit(at, value) && !asked.isFreeAt(at) && !reflect.DeepEqual(fieldsOf(t, desired), fieldsOf(t, changed)):
 			t.Errorf("%v may be %v", at, value)
 		}
 	})
 	atLeast(t, tried, 3)
 }
 
-// Nothing of a Foo's child may be changed except what the Foo owns. The test changes and
+// isFree reports whether the policy must let be that the value at a path becomes another, or nil, and
+// mayAdmit whether it may.
+func (r *row) isFree(at path, to any) bool {
+	if at[0] == "metadata" {
+		return isFree(reflect.TypeFor[metav1.ObjectMeta](), at[1:], to)
+	}
+	return r.admits != nil && isFree(r.admits, at, to)
+}
+
+func (r *row) mayAdmit(at path, to any) bool {
+	return r.isFree(at, to) || r.admits != nil && isHardened(at, to)
+}
+
+// Nothing of a Foo's child may be changed except what the Foo owns or admission may add. The test changes and
 // removes each field of a child in which every field is set, one at a time, and sets each to
 // the value of a new child.
 func (r *row) testFieldsOfChildren(t *testing.T, s *server) {
@@ -112,7 +129,10 @@ func (r *row) trying(t *testing.T, s *server, foo plan.Owner, seed uint64, refus
 		case isBroken(answer): // the API server does not store an object without this field
 		case isRefused(t, answer):
 			*refused++
-		case !r.ownedPart(t).isFreeAt(at, fields) && !reflect.DeepEqual(fields, fieldsOf(t, changed)):
+			if r.isFree(at, to) {
+				t.Errorf("%v may not be %s", at, did)
+			}
+		case !r.mayAdmit(at, to) && !r.ownedPart(t).isFreeAt(at, fields) && !reflect.DeepEqual(fields, fieldsOf(t, changed)):
 			t.Errorf("%v may be %s", at, did)
 		}
 	}}

@@ -7,11 +7,13 @@ package policy
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"example.com/sample-controller/internal/plan"
@@ -20,33 +22,33 @@ import (
 var deployments = &row{
 	plausible: func(child object, random *rand.Rand) { plausibleDeployment(child.(*appsv1.Deployment), random) },
 	others:    func(child object) { shareDeployment(child.(*appsv1.Deployment)) },
-	creates: anyType(slices.Concat(podWrites(onlyPlainPods), containerWrites, []attempt[*appsv1.Deployment]{
+	admits:    reflect.TypeFor[appsv1.Deployment](),
+	creates: anyType(slices.Concat(admitted, stolen, []attempt[*appsv1.Deployment]{
 		{"as an older release and upstream's controller make it", withoutSettings, ""},
+		{"with a user of the platform's", func(d *appsv1.Deployment) { podOf(d).SecurityContext.RunAsUser = nil }, ""},
 		{"11 Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
 		{"no Pods", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) }, onlyTenPods},
-		{"Pods that others' Service selects", labelPods("service", "bank"), onlyItsLabels},
-		{"Pods of another app", labelPods("app", "bank"), onlyItsLabels},
-		{"Pods of another Foo", labelPods("controller", "bar"), onlyItsLabels},
-		{"another container", addContainer, onlyOne},
+		{"a selector of others' Pods", func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels["app"] = "bank" }, "spec.selector"},
 	})...),
-	updates: anyType(slices.Concat(podWrites(keepPods), containerWrites, []attempt[*appsv1.Deployment]{
+	updates: anyType(slices.Concat(admitted, stolen, []attempt[*appsv1.Deployment]{
 		{"the owned labels, restored", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "nginx" }, ""},
 		{"more Pods than a Foo may ask for", func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(11)) }, onlyTenPods},
-		{"a pause", func(d *appsv1.Deployment) { d.Spec.Paused = true }, keepSettings},
-		{"Pods that others' Service selects", func(d *appsv1.Deployment) { d.Spec.Template.Labels["service"] = "bank" }, keepPodLabels},
-		{"an empty label", func(d *appsv1.Deployment) { d.Spec.Template.Labels["service"] = "" }, keepPodLabels},
-		{"another value of an owned label", func(d *appsv1.Deployment) { d.Spec.Template.Labels["app"] = "bank" }, keepPodLabels},
-		{"others' label of the Pods, removed", func(d *appsv1.Deployment) { delete(d.Spec.Template.Labels, "team") }, keepPodLabels},
-		{"another container", addContainer, keepContainers},
-		{"others' container, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[:1] }, keepContainers},
-		{"others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, keepContainers},
-		{"the container nginx, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[1:] }, onlyNginx},
+		{"others' label of the Pods, removed", func(d *appsv1.Deployment) { delete(d.Spec.Template.Labels, "team") }, "labels[team]"},
+		{"others' container, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[:1] }, "containers[sidecar]"},
+		{"others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, "containers[sidecar].command"},
+		{"others' container, with requests", func(d *appsv1.Deployment) {
+			podOf(d).Containers[1].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+		}, ""},
+		{"the container nginx, removed", func(d *appsv1.Deployment) { podOf(d).Containers = podOf(d).Containers[1:] }, "containers[nginx]"},
+		{"the container nginx twice", func(d *appsv1.Deployment) {
+			podOf(d).Containers = append(podOf(d).Containers, *nginxOf(d))
+		}, "containers[nginx]"},
+		{"others' user", func(d *appsv1.Deployment) { podOf(d).SecurityContext.RunAsUser = nil }, "spec.template.spec.securityContext.runAsUser"},
 	})...),
 	// The owners are the ConfigMap, bar, and at last foo as the controller.
-	adoptions: anyType([]attempt[*appsv1.Deployment]{
-		{"with a command for others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, keepContainers},
-		{"with a command for nginx", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
-	}...),
+	adoptions: anyType(slices.Concat(admitted[1:], stolen[3:], []attempt[*appsv1.Deployment]{
+		{"with a command for others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell }, "containers[sidecar].command"},
+	})...),
 }
 
 // The image's tag decides which imagePullPolicy the API server sets.
@@ -70,7 +72,7 @@ func TestTheControllerCreatesDeploymentsWithAnyImage(t *testing.T) {
 				t.Errorf("add the container: %v", err)
 			}
 			for _, other := range []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever} {
-				if other != nginxOf(stored(t, made)).ImagePullPolicy {
+				if other != nginxOf(stored(t, made)).ImagePullPolicy && other != corev1.PullAlways {
 					pulled := made.DeepCopy()
 					nginxOf(pulled).ImagePullPolicy = other
 					if !isRefused(t, s.create(t, pulled)) {
@@ -109,19 +111,8 @@ func withoutSettings(d *appsv1.Deployment) {
 	d.Spec.Template.Spec = corev1.PodSpec{Containers: []corev1.Container{nginx}}
 }
 
-// Parts of the policy's messages.
-const (
-	onlyTenPods    = "replicas only to a number from 1 to 10"
-	onlyItsLabels  = "only with the labels app=nginx and controller="
-	onlyPlainPods  = "only with plain Pods"
-	onlyOne        = "only with the one container nginx"
-	onlyNginx      = "only with the image nginx:latest in the container nginx"
-	onlyItsImage   = "may not set anything in the container nginx except its image"
-	keepSettings   = "may not change a Deployment's settings except replicas and template"
-	keepPodLabels  = "may change only the labels app and controller"
-	keepPods       = "may not change a Deployment's Pods except for the container nginx"
-	keepContainers = "may not change a Deployment's containers except nginx"
-)
+// onlyTenPods is a part of a message.
+const onlyTenPods = "replicas only to a number from 1 to 10"
 
 // plausibleDeployment gives half of the Deployments the owned container, and a third a
 // selector that asks for another label than the Foo would set.
@@ -155,37 +146,9 @@ func nginxOf(d *appsv1.Deployment) *corev1.Container {
 	return &corev1.Container{}
 }
 
-// labelPods sets a label of the Pods, also in the selector.
-func labelPods(key, value string) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) {
-		d.Spec.Template.Labels[key] = value
-		d.Spec.Selector.MatchLabels = d.Spec.Template.Labels
-	}
-}
-
 // addContainer adds a container with the same image and another name.
 func addContainer(d *appsv1.Deployment) {
 	podOf(d).Containers = append(podOf(d).Containers, corev1.Container{Name: "another", Image: shippedImage})
 }
 
 var shell = []string{"sh", "-c", "true"}
-
-// containerWrites change the container nginx. That none of its other fields may be set, nor any
-// other field of a Deployment or its Pods, is a case of the tests of each field.
-var containerWrites = []attempt[*appsv1.Deployment]{
-	{"another image", func(d *appsv1.Deployment) { nginxOf(d).Image = "busybox:latest" }, onlyNginx},
-	{"another tag", func(d *appsv1.Deployment) { nginxOf(d).Image = "nginx:1" }, onlyNginx},
-	{"an image of that name from elsewhere", func(d *appsv1.Deployment) { nginxOf(d).Image = "evil.example.com/nginx:latest" }, onlyNginx},
-	{"a command", func(d *appsv1.Deployment) { nginxOf(d).Command = shell }, onlyItsImage},
-}
-
-// podWrites change the Pod, as containerWrites do the container.
-func podWrites(refusal string) []attempt[*appsv1.Deployment] {
-	return []attempt[*appsv1.Deployment]{
-		{"a Secret", func(d *appsv1.Deployment) {
-			podOf(d).Volumes = []corev1.Volume{{Name: "loot", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "loot"}}}}
-			nginxOf(d).VolumeMounts = []corev1.VolumeMount{{Name: "loot", MountPath: "/loot"}}
-		}, refusal},
-		{"the node's network", func(d *appsv1.Deployment) { podOf(d).HostNetwork = true }, refusal},
-	}
-}

@@ -39,7 +39,9 @@ type row struct {
 	// adoptions are updates of a child of no one, which agrees to be adopted.
 	adoptions []attempt[object]
 
-	owned *part // what ownedPart returns
+	// admits is the type of a child if its policy lets be what admission adds, in the classes of its fields.
+	admits reflect.Type
+	owned  *part // what ownedPart returns
 }
 
 // attempt is a write with the controller's token. It changes what the controller would
