@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rows G7 to G14: long names, adoption, denials by webhooks, and fights.
+// Rows G7 to G15: long names, adoption, denials by webhooks, fights, and platforms that add fields.
 
 package faults
 
@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -106,6 +108,43 @@ var rowsG7 = []*scenario{
 				tr.failf("it repaired the Deployment with %d updates", len(updates))
 			}
 		})},
+	{row: "G15", title: "a platform's admission adds to each written Deployment: Foos are created and scaled, and the additions stay",
+		quick: 2, cases: additions()},
+}
+
+// additions makes a case of each field that a platform sets, with its value in CEL.
+func additions() (cases []trialCase) {
+	for path, value := range map[string]string{
+		"/metadata/labels":                           `{"platform.example.com/zone": "a"}`,
+		"/spec/template/metadata/annotations":        `{"platform.example.com/version": "3.1"}`,
+		"/spec/template/spec/containers/0/resources": `{"requests": {"cpu": "10m"}}`,
+		"/spec/template/spec/tolerations":            `[{"key": "platform", "operator": "Exists"}]`,
+		"/spec/template/spec/imagePullSecrets":       `[{"name": "mirror"}]`,
+	} {
+		cases = append(cases, trialCase{name: filepath.Base(path), run: func(tr *trial) { tr.addedByPlatform(path, value) }})
+	}
+	slices.SortFunc(cases, func(a, b trialCase) int { return strings.Compare(a.name, b.name) })
+	return cases
+}
+
+// G15: admission, which writes in the controller's name, sets a field of Deployments, one of which existed before.
+func (tr *trial) addedByPlatform(path, value string) {
+	wanted := func(d *appsv1.Deployment) bool {
+		text, err := json.Marshal(d)
+		tr.must(err)
+		return strings.Contains(string(text), strings.Trim(strings.ReplaceAll(value, " ", ""), "[]{}"))
+	}
+	tr.startWithFoo("a", 1)
+	tr.mutate(mutation{path, value, wanted}, creates+", "+updates)
+	tr.scaleFoo("a", 3)
+	tr.createFoo("b", "b", 1)
+	tr.settled()
+	for _, name := range []string{"a", "b"} {
+		d, err := tr.deployments().Get(tr.ctx, name, metav1.GetOptions{})
+		if tr.must(err); !wanted(d) {
+			tr.failf("the Deployment %s lacks what the platform adds", name)
+		}
+	}
 }
 
 // adopt creates a Deployment that asks for adoption, and the Foo that adopts it.
