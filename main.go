@@ -264,7 +264,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, FooInformers: fooInformers,
 		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics, MaxRollouts: opts.MaxRollouts,
 		FightPeriod: opts.FightPeriod,
-	}, plan.Kinds(opts.Image))
+	}, plan.Kinds(opts.Image, plan.OmitUser(opts.OmitPodUser)))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	// FightPeriod is how long a repair must last so that the next one does not count as part of a
 	// fight with another client.
 	FightPeriod time.Duration
+	// OmitPodUser leaves the user of new Deployments' Pods to the platform.
+	OmitPodUser bool
 	// Image is the image of the container nginx in the Deployments of all Foos.
 	Image string
 	// Workers is the number of Foos that are synced concurrently.
@@ -94,6 +96,8 @@ func (o *Options) addFlags(flags *flag.FlagSet) {
 		"Maximum number of Foos whose Pods are restarted at the same time because -image changed or to undo someone's change; half of that in one namespace. 0 means no limit. A change of a Foo's spec does not wait.")
 	flags.DurationVar(&o.FightPeriod, "fight-period", time.Minute,
 		"How long a repair must last. If another client undoes three in a row earlier, that is a fight: the Foo fails and names the client, and further repairs wait. Whoever is slower is repaired at once each time, and named in Events.")
+	flags.BoolVar(&o.OmitPodUser, "omit-pod-user", false,
+		"Set no runAsUser in new Deployments, so that the platform chooses the Pods' user, as OpenShift does. Otherwise the user is 101. Existing Deployments keep theirs.")
 	flags.StringVar(&o.Image, "image", DefaultImage,
 		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
 	flags.IntVar(&o.Workers, "workers", 2,

@@ -44,10 +44,22 @@ const maxSelector = 4096
 // keeps, because short ones take more memory than their length suggests.
 const maxSelectorTexts = 64
 
+// PodOption changes the Pods of new Deployments.
+type PodOption func(pod *corev1.PodSpec)
+
+// OmitUser may leave the Pods' user to the platform: OpenShift accepts only one of each namespace's own.
+func OmitUser(omit bool) PodOption {
+	return func(pod *corev1.PodSpec) {
+		if omit {
+			pod.SecurityContext.RunAsUser = nil
+		}
+	}
+}
+
 // Deployment declares the Deployment of a Foo, whose Pods run an image. The Foo owns few of
 // its fields. The rest belongs to others: annotations, sidecars, the strategy, the time of
 // a "kubectl rollout restart", and the replicas if the Foo does not set them.
-func Deployment(image string) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
+func Deployment(image string, options ...PodOption) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
 	return Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
 		Kind:     "Deployment",
 		Resource: appsv1.SchemeGroupVersion.WithResource("deployments"),
@@ -57,7 +69,7 @@ func Deployment(image string) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
 		Empty:    func() *appsv1.Deployment { return &appsv1.Deployment{} },
 		New: func(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 			return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{
-				Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}, Template: corev1.PodTemplateSpec{Spec: newPod()},
+				Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}, Template: corev1.PodTemplateSpec{Spec: newPod(options...)},
 			}}
 		},
 		SetOwned: func(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, _ Seen) {
@@ -176,7 +188,7 @@ var writableFolders = []corev1.VolumeMount{{Name: "cache", MountPath: "/var/cach
 // run nginx without root, also in namespaces that enforce the restricted Pod Security
 // Standard, and have no token. Users may change these settings. Adding them to a Deployment
 // that has Pods, such as one created by upstream's controller, would restart the Pods.
-func newPod() corev1.PodSpec {
+func newPod(options ...PodOption) corev1.PodSpec {
 	pod := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		SecurityContext: &corev1.PodSecurityContext{
@@ -189,6 +201,9 @@ func newPod() corev1.PodSpec {
 	}
 	for _, folder := range writableFolders {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: folder.Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	}
+	for _, option := range options {
+		option(&pod)
 	}
 	return pod
 }

@@ -150,6 +150,16 @@ func TestThePullPolicyFollowsTheImage(t *testing.T) {
 	}
 }
 
+func TestThePlatformMayChooseTheUserOfNewPods(t *testing.T) {
+	want := footest.Created("a")
+	want.Spec.Template.Spec.SecurityContext.RunAsUser = nil
+	row, foo := Foos(footest.DefaultImage, OmitUser(true)).Children[0], footest.Foo("a")
+	footest.ExpectEqual(t, "the Pods of a new Deployment", want.Spec.Template.Spec, row.Desired(foo, nil).(*appsv1.Deployment).Spec.Template.Spec)
+	if drift := row.DescribeDrift(footest.Created("a"), foo, nil); drift != "" {
+		t.Errorf("an existing Deployment has drifted: %s", drift)
+	}
+}
+
 // A restored container has the settings of a new one if its Pods can run it, so that a
 // namespace that enforces the restricted profile accepts them.
 func TestAContainerThatIsPutBack(t *testing.T) {

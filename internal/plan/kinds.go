@@ -54,12 +54,12 @@ type OwnerKind struct {
 }
 
 // Kinds returns the kinds of the program.
-func Kinds(image string) []*OwnerKind {
-	return []*OwnerKind{Foos(image)}
+func Kinds(image string, options ...PodOption) []*OwnerKind {
+	return []*OwnerKind{Foos(image, options...)}
 }
 
 // Foos declares the kind Foo and the kinds that Foos own. Their Pods run image.
-func Foos(image string) *OwnerKind {
+func Foos(image string, options ...PodOption) *OwnerKind {
 	kind := &OwnerKind{
 		Kind:     "Foo",
 		Resource: samplev1alpha1.SchemeGroupVersion.WithResource("foos"),
@@ -69,7 +69,7 @@ func Foos(image string) *OwnerKind {
 		},
 	}
 	kind.Children = []*ChildKind{
-		Deployment(image).Of(kind),
+		Deployment(image, options...).Of(kind),
 	}
 	return kind
 }

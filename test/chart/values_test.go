@@ -70,7 +70,7 @@ var accountIn = regexp.MustCompile(
 func TestEmptyAndUnusualValues(t *testing.T) {
 	objects := template(t, program, program, `{resources: null, securityContext: null, replicas: 0, topologySpreadConstraints: [],
 		podSecurityContext: {runAsUser: null}, nodeSelector: {zone: "1", "on": "true"}, podAnnotations: {note: "a: {{ b }} # c"},
-		podLabels: {number: "12"}, extraArgs: ["-vmodule=a=1,b=2", "-x={{ .Values }}"], logVerbosity: 4, goMaxProcs: 4, watchNamespace: "123",
+		podLabels: {number: "12"}, extraArgs: ["-vmodule=a=1,b=2", "-x={{ .Values }}"], logVerbosity: 4, omitPodUser: true, goMaxProcs: 4, watchNamespace: "123",
 		serviceAccount: {name: "007", annotations: {role: "arn:aws:iam::1:role/x"}},
 		networkPolicy: {ingressFrom: [{namespaceSelector: {matchLabels: {a: "1"}}}]}}`)
 	deployment := objects["Deployment sample-controller"]
@@ -81,7 +81,7 @@ func TestEmptyAndUnusualValues(t *testing.T) {
 		}
 	}
 	args, env := c["args"].([]any), c["env"].([]any)
-	footest.ExpectEqual(t, "the end of the arguments", []any{"-namespace=123", "-v=4", "-vmodule=a=1,b=2", "-x={{ .Values }}"}, args[len(args)-4:])
+	footest.ExpectEqual(t, "the end of the arguments", []any{"-namespace=123", "-omit-pod-user", "-v=4", "-vmodule=a=1,b=2", "-x={{ .Values }}"}, args[len(args)-5:])
 	footest.ExpectEqual(t, "the last variable", any(mapping{"name": "GOMAXPROCS", "value": "4"}), env[len(env)-1])
 	for path, want := range map[string]any{
 		"spec replicas": 0, "spec template spec securityContext runAsUser": nil, "spec template spec securityContext runAsNonRoot": true,

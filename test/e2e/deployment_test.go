@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -361,5 +362,37 @@ func TestPodsRunInARestrictedNamespace(t *testing.T) {
 	pods := ns.podsOf(t, "restricted")
 	if len(pods) != 1 || len(pods[0].Spec.Containers[0].VolumeMounts) != 2 {
 		t.Errorf("The Pods are %v, want one with two empty volumes and no token", pods)
+	}
+}
+
+// TestThePlatformChoosesThePodsUser has a namespace that accepts only users of its own, as OpenShift's default rule does.
+func TestThePlatformChoosesThePodsUser(t *testing.T) {
+	t.Parallel()
+	ns := newNamespace(t)
+	ns.in.kubectl(t, "apply", "--filename="+writeFile(t, t.TempDir(), "users.yaml", fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s-users, labels: {%[2]s: '%[3]s'}}
+spec:
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}]
+  validations: [{expression: '!has(object.spec.securityContext.runAsUser) || object.spec.securityContext.runAsUser >= 1000680000'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s-users, labels: {%[2]s: '%[3]s'}}
+spec: {policyName: %[1]s-users, validationActions: [Deny]}
+`, ns.name, runLabel, ns.in.run)))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "probe"}, Spec: footest.Created("probe").Spec.Template.Spec}
+	footest.Must(t, testcluster.AwaitAnswer(t.Context(), patience, "the user 101 is refused", func(ctx context.Context) error {
+		_, err := ns.in.kube.CoreV1().Pods(ns.name).Create(ctx, pod, metav1.CreateOptions{DryRun: dryRun})
+		return err
+	}, apierrors.IsInvalid))
+	ns.startController(t, "-omit-pod-user")
+	ns.createReadyFoo(t, newFoo("any-user", 1))
+	for _, pod := range ns.podsOf(t, "any-user") {
+		if context := pod.Spec.SecurityContext; context.RunAsUser != nil || !*context.RunAsNonRoot {
+			t.Errorf("The Pod's security context is %v, want one without user that excludes root", context)
+		}
 	}
 }

@@ -191,7 +191,7 @@ var Linked = []Mutant{
 	{Name: "any number of Pods is inherited", File: "internal/plan/deployment.go",
 		From: "new(min(max(*earlier.Spec.Replicas, minReplicas), maxReplicas))", To: "new(*earlier.Spec.Replicas)"},
 	{Name: "new Pods are not for restricted namespaces", File: "internal/plan/deployment.go",
-		From: "Template: corev1.PodTemplateSpec{Spec: newPod()},", To: "Template: corev1.PodTemplateSpec{},"},
+		From: "Template: corev1.PodTemplateSpec{Spec: newPod(options...)},", To: "Template: corev1.PodTemplateSpec{},"},
 	{Name: "a container that is put back has volumes that the Pods lack", File: "internal/plan/deployment.go",
 		From: "if isLikeNew(pod) {", To: "if true {"},
 	{Name: "a Foo is ready before its new Pods are", File: "internal/plan/deployment_status.go",

@@ -77,7 +77,9 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 // kindsWith returns the kinds of the program, for Pods that run the image.
-func kindsWith(image string) cluster.Kinds { return plan.Kinds(image) }
+func kindsWith(image string, options ...plan.PodOption) cluster.Kinds {
+	return plan.Kinds(image, options...)
+}
 
 // completeNames completes the names of owners for shells.
 func completeNames(config *genericclioptions.ConfigFlags) cobra.CompletionFunc {

@@ -50,6 +50,7 @@ type planOptions struct {
 	files         []string
 	allNamespaces bool
 	image         string
+	omitPodUser   bool
 	output        string
 	serverDryRun  bool
 }
@@ -72,6 +73,7 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "Plan as if the Foos in these files had been applied; - means standard input.")
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Plan the Foos in all namespaces.")
 	flags.StringVar(&o.image, "image", options.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
+	flags.BoolVar(&o.omitPodUser, "omit-pod-user", false, "Set no user in new Deployments; must be the value of the controller's flag -omit-pod-user.")
 	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Output format: text, diff (only the diffs), json or yaml.")
 	flags.BoolVar(&o.serverDryRun, "server-dry-run", false, "Also send each write to the API server as a dry run, and print its response.")
 	return command
@@ -88,7 +90,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	kinds := kindsWith(o.image)
+	kinds := kindsWith(o.image, plan.OmitUser(o.omitPodUser))
 	targets, err := o.targets(ctx, c, kinds, names)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ func TestAnAddedKindIsPlanned(t *testing.T) {
 	all := texts(t, must(t, full), widget, redirect, addedKind{Kind: "HTTPMouse", Plural: "httpmice", Child: "v1/ConfigMap"})
 	for file, want := range map[string][]string{
 		"clients.go":                                   {"\"Redirect\": func(config Config)", "config.WidgetInformers.Acme().V1().Redirects().Informer()", "config.KubeInformers.Networking().V1().Ingresses().Informer()"},
-		"internal/plan/kinds.go":                       {"return []*OwnerKind{Widgets(image), Redirects(), HTTPMice()}"},
+		"internal/plan/kinds.go":                       {"return []*OwnerKind{Widgets(image, options...), Redirects(), HTTPMice()}"},
 		"internal/plan/redirect_kind.go":               {"func redirectIngress() Row[*acmev1.Redirect, *networkingv1.Ingress]", "redirect.Spec.IngressName"},
 		"test/widgettest/owners.go":                    {"var Owners = []*OwnerRow{WidgetOwner, RedirectOwner, HTTPMouseOwner}"},
 		"test/widgettest/httpmouse_kind.go":            {"delete(configMap.Data, \"owner\")"},
