@@ -99,10 +99,10 @@ func (c *Child) judgeFight() Verdict {
 func (fight *Fight) Describe(c *ChildKind) string {
 	object := fmt.Sprintf("%s %q", c.Kind, truncate(fight.Name, maxQuotedName))
 	by := "most recently by " + fight.By.describe()
-	switch {
-	case fight.Write == ActionCreate:
+	switch fight.Write { //nolint:exhaustive // the others are never undone
+	case ActionCreate:
 		return fmt.Sprintf("%s is deleted%screation. Stop the client that deletes it, or suspend or delete the %s", object, afterEach, c.OwnerKind.Kind)
-	case fight.Write == ActionDelete:
+	case ActionDelete:
 		return fmt.Sprintf("%s, which is no longer wanted, is created again%sdeletion, %s. Stop that client", object, afterEach, by)
 	}
 	return fmt.Sprintf("%s is changed back%srepair, %s: %s. %s", object, afterEach, by, truncate(fight.Drift, maxServerWords), fight.remedy(c))
