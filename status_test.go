@@ -322,3 +322,31 @@ func TestATransitionWhoseAnswerIsLostHasItsEventAfterALostRace(t *testing.T) {
 		}
 	})
 }
+
+// A status that is stored ends the series of its failures, also beside a child whose writes fail:
+// the next failure has the first delay.
+func TestAStoredStatusEndsItsBackOffBesideAFailingChild(t *testing.T) {
+	for name, lost := range map[string]bool{"by a write": false, "by a write whose response was lost": true} {
+		t.Run(name, func(t *testing.T) {
+			test(t, world(footest.Foo("a")), func(f *fixture) {
+				f.refuse("create", children, quotaExceeded)
+				defer f.start(2)()
+				calls := 0
+				f.onFirst(9, "update", "foos", func(action clienttesting.Action) error {
+					if calls++; lost && calls == 9 {
+						f.put(action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(footest.Object))
+					}
+					return serverFails
+				})
+				f.queue.Add(footest.KeyOf(footest.Foo("a")))
+				advance(2600 * time.Millisecond) // the child is tried again after 3 s
+				f.failTimes(1, "update", "foos", serverFails)
+				f.scale("a", 5)
+				advance(100 * time.Millisecond)
+				if observed := f.storedFoo("a").Status.ObservedGeneration; calls != 9 || observed != 2 {
+					t.Errorf("after %d failures and another, the status is of generation %d", calls, observed)
+				}
+			})
+		})
+	}
+}
