@@ -56,7 +56,7 @@ type keyBackoff struct {
 	// failed, and held after a part of it has to wait for its time. stale is true if the last
 	// sync found the caches stale, so that it waits for their next event.
 	syncing, failed, held, stale bool
-	// until is when the first part that failed in the current sync may be tried again.
+	// until is when the first part that failed or waits in the current sync may be tried again.
 	until time.Time
 	// reported maps each cause of failures to the time it was last reported.
 	reported map[string]time.Time
@@ -126,11 +126,16 @@ func (r *Backoff) failLocked(key cache.ObjectName, part string, inputs any, err 
 		}
 	}
 	k.failures[part] = f
-	if !k.failed || f.until.Before(k.until) {
+	k.waitFor(f)
+	return err
+}
+
+// waitFor records that a part has to wait for its time.
+func (k *keyBackoff) waitFor(f failedPart) {
+	if k.until.IsZero() || f.until.Before(k.until) {
 		k.until = f.until
 	}
-	k.failed, k.held = true, k.held || next.Held
-	return err
+	k.failed, k.held = true, k.held || f.Held
 }
 
 // count counts a failure, and returns the time until the next attempt.
@@ -172,7 +177,7 @@ func (r *Backoff) Deferred(key cache.ObjectName, part string, inputs any) error 
 	if !f.Held || !r.clock.Now().Before(f.until) || !equality.Semantic.DeepEqual(f.inputs, inputs) {
 		return nil
 	}
-	k.failed, k.held = true, true
+	k.waitFor(f)
 	return deferred{f.err}
 }
 

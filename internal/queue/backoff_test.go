@@ -208,6 +208,30 @@ func TestAPartThatIsDueIsNotForgottenForAnother(t *testing.T) {
 	r.expect("the next delay", 59*time.Second, r.end(conflict))
 }
 
+// A sync that takes long may end after the time of a part that waits, beside one that waits longer.
+func TestAPartThatIsDueIsNotForgottenBesideADeferredOne(t *testing.T) {
+	for name, during := range map[string]func(r *retries){
+		"it fails after the other is deferred": func(r *retries) {
+			r.deferred("write", 1)
+			_ = r.fail("other", 1, errOutage)
+		},
+		"it fails before the other is deferred": func(r *retries) {
+			_ = r.fail("other", 1, errOutage)
+			r.deferred("write", 1)
+		},
+		"it is deferred, too": func(r *retries) {
+			r.end(r.fail("other", 1, errOutage))
+			r.expect("whether both are deferred", true, r.deferred("other", 1) && r.deferred("write", 1))
+		},
+	} {
+		r := newRetries(t)
+		r.try(1, forbidden)
+		during(r)
+		r.clock.Step(100 * time.Millisecond) // the rest of the sync
+		r.expect("the delay if "+name, time.Duration(0), r.end(forbidden))
+	}
+}
+
 // A sync in progress may have read the cache before a change, so the change has to add the key,
 // unless the sync holds a part back: then the key returns.
 func TestASyncUnderWayMayBeTheLast(t *testing.T) {

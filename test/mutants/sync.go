@@ -61,7 +61,7 @@ var Sync = []Mutant{
 	{Name: "the back-off of a deleted Foo lasts for the next of its name", File: "handlers.go",
 		From: "// Now, not in the sync: by then there may be another Foo with the same name.\n\tc.backoff.Forget(key)", To: ""},
 	{Name: "a retry of the same write does not wait", File: "internal/queue/backoff.go",
-		From: "k.failed, k.held = true, true\n\treturn deferred{f.err}", To: "return nil"},
+		From: "k.waitFor(f)\n\treturn deferred{f.err}", To: "return nil"},
 	{Name: "a change that comes during a sync in back-off is dropped", File: "internal/queue/backoff.go",
 		From: "return k.held || failing && !k.syncing", To: "return k.held || failing"},
 	{Name: "a held key is not added again", File: "internal/queue/backoff.go",
