@@ -52,7 +52,7 @@ type Controller struct {
 	queue   *queue.Queue
 	backoff *queue.Backoff
 	// rollouts bounds how many Foos restart their Pods at the same time.
-	rollouts *queue.Rollouts
+	rollouts *memory.Rollouts
 
 	// memory holds what the controller remembers between the syncs of a Foo.
 	memory      memory.Map

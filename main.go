@@ -179,7 +179,7 @@ func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
 		buckets:     plan.NewBuckets(),
 		queue:       work,
 		backoff:     queue.NewBackoff(work, config.Clock),
-		rollouts:    &queue.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
+		rollouts:    &memory.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
 		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
 		replaced:    &memory.Replaced{Clock: config.Clock},
 		opponents:   &memory.Opponents{Clock: config.Clock},

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The workers' time that each namespace has used, and the number of concurrent rollouts.
+// The workers' time that each namespace has used.
 
 package queue
 
 import (
 	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -120,61 +119,4 @@ func (s *shares) forget() {
 		clear(s.next)
 		maps.DeleteFunc(s.slowUntil, func(_ string, until time.Time) bool { return !s.clock.Now().Before(until) })
 	}
-}
-
-// rolloutTimeout is how long a rollout counts. Otherwise a rollout whose Pods never become
-// available would stop all others.
-const rolloutTimeout = 10 * time.Minute
-
-// Rollouts bounds how many Foos restart their Pods at the same time for a reason other than a
-// change of their spec, such as another -image. A namespace has at most half of them, so that
-// a namespace whose Pods do not start does not stop the others.
-type Rollouts struct {
-	Clock clock.PassiveClock
-	// Limit is how many Foos may roll out at the same time. 0 means no limit.
-	Limit int
-
-	mu    sync.Mutex
-	begun map[cache.ObjectName]time.Time
-	// waiting are the Foos that Begin has turned away since they last rolled out.
-	waiting map[cache.ObjectName]bool
-}
-
-// Begin returns 0 if a Foo may roll out now, else the time after which to call it again: all
-// waiting Foos together call it a hundred times a second, each at most once a second.
-func (r *Rollouts) Begin(foo cache.ObjectName) time.Duration {
-	if r.Limit <= 0 {
-		return 0
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.begun == nil {
-		r.begun, r.waiting = map[cache.ObjectName]time.Time{}, map[cache.ObjectName]bool{}
-	}
-	inNamespace := 0
-	for other, since := range r.begun {
-		switch {
-		case r.Clock.Since(since) >= rolloutTimeout:
-			delete(r.begun, other)
-		case other == foo:
-			return 0
-		case other.Namespace == foo.Namespace:
-			inNamespace++
-		}
-	}
-	if len(r.begun) >= r.Limit || inNamespace >= max(1, r.Limit/2) {
-		r.waiting[foo] = true
-		return max(time.Second, time.Duration(len(r.waiting))*(time.Second/100))
-	}
-	delete(r.waiting, foo)
-	r.begun[foo] = r.Clock.Now()
-	return 0
-}
-
-// End records that a Foo is not, or no longer, rolling out.
-func (r *Rollouts) End(foo cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.begun, foo)
-	delete(r.waiting, foo)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of how namespaces share the workers, and how rollouts take turns.
+// Tests of how namespaces share the workers.
 
 package queue
 
@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -205,46 +204,4 @@ func TestAnIdleQueueRemembersNothing(t *testing.T) {
 		}
 		footest.ExpectEqual(t, "how many syncs were made", map[string]int{"slow": 16, "quick": 11}, s.syncs)
 	})
-}
-
-func TestRolloutsOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
-	r := &Rollouts{Clock: still, Limit: 10}
-	begun := map[string]int{}
-	for i := range 1000 {
-		for _, namespace := range []string{"a", "b", "c"}[:1+min(2, i/100)] {
-			if r.Begin(cache.ObjectName{Namespace: namespace, Name: fmt.Sprint(i)}) == 0 {
-				begun[namespace]++
-			}
-		}
-	}
-	footest.ExpectEqual(t, "rollouts by namespace", map[string]int{"a": 5, "b": 5}, begun)
-	footest.ExpectEqual(t, "after how long one of 2,690 asks again", 26900*time.Millisecond, r.Begin(key("c/500")))
-	r.End(key("a/0"))
-	footest.ExpectEqual(t, "the wait for a free place", 0*time.Second, r.Begin(key("c/500")))
-}
-
-func TestRolloutsThatWait(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	r := &Rollouts{Clock: clock, Limit: 1}
-	expect := func(what, name string, want time.Duration) {
-		t.Helper()
-		footest.ExpectEqual(t, "the wait of "+what, want, r.Begin(key(name)))
-	}
-	for _, foo := range many("a", 201) {
-		r.Begin(key(foo))
-		footest.ExpectEqual(t, "the wait without a limit", 0*time.Second, (&Rollouts{Clock: clock}).Begin(key(foo)))
-	}
-	expect("one of 200", "a/1", 2*time.Second)
-	expect("one that rolls out", "a/0", 0)
-	r.End(key("a/0"))
-	expect("one that has its turn", "a/1", 0)
-	expect("one of 199", "a/2", 1990*time.Millisecond)
-	for _, foo := range many("a", 201)[100:] {
-		r.End(key(foo))
-	}
-	expect("one of 98", "a/2", time.Second)
-	clock.Step(rolloutTimeout - 1)
-	expect("one while the first counts", "a/2", time.Second)
-	clock.Step(1)
-	expect("one after the timeout", "a/2", 0)
 }
