@@ -200,10 +200,15 @@ func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
 	return live, nil
 }
 
-// withDeadline bounds a call to the API server. Without it, two calls that hang would
-// stop both workers forever.
-func (c *Controller) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.callTimeout)
+// withDeadline begins a call to the API server: it bounds the call, which could hang forever, and
+// hands the sync's turn over while it hangs. Call returned when the call has returned.
+func (s *ownerSync) withDeadline(ctx context.Context) (callCtx context.Context, returned func()) {
+	callCtx, cancel := context.WithTimeout(ctx, s.callTimeout)
+	takeAgain := s.queue.Calling(s.key)
+	return callCtx, func() {
+		cancel()
+		takeAgain()
+	}
 }
 
 // cached returns the object with a key from a cache, or the zero value if there is none.

@@ -41,7 +41,8 @@ const drainTimeout = 15 * time.Second
 //
 // Event handlers add the key of a Foo to the queue. A worker takes a key and syncs that
 // Foo from the caches. However many events arrived in between, one sync sees the newest
-// state, and no Foo is synced twice at the same time.
+// state, and no Foo is synced twice at the same time. While a call of a sync hangs, another
+// worker takes its turn.
 type Controller struct {
 	api[plan.Owner]
 
@@ -113,21 +114,24 @@ func (c *Controller) runWorkers(ctx, leaseCtx context.Context, workers int, hand
 		return
 	}
 	logger.Info("Starting workers", "count", workers)
+	worker := func() {
+		for ctx.Err() == nil && c.processNextWorkItem(syncCtx) {
+		}
+	}
 	c.queue.SetWorkers(workers)
+	c.queue.OnHandOver(func() { wg.Go(worker) })
 	for range workers {
-		wg.Go(func() {
-			for ctx.Err() == nil && c.processNextWorkItem(syncCtx) {
-			}
-		})
+		wg.Go(worker)
 	}
 	<-ctx.Done()
 	logger.Info("Stopping: waiting for syncs in progress")
 }
 
-// processNextWorkItem syncs the next Foo. It returns false after the queue has shut down.
+// processNextWorkItem syncs the next Foo. It returns false if the worker must end: after the
+// queue has shut down, or because a sync that had handed its turn over has returned.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
-	key, shutdown := c.queue.Get()
-	if shutdown {
+	key, end := c.queue.Get()
+	if end {
 		return false
 	}
 	defer c.queue.Done(key)
@@ -269,9 +273,9 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 }
 
 func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
-	callCtx, cancel := s.withDeadline(ctx)
-	defer cancel()
+	callCtx, returned := s.withDeadline(ctx)
 	updated, err := s.writeStatus(callCtx, after)
+	returned()
 	if failure.IsNotFound(err, s.Resource()) {
 		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
 			return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, s.crdMismatch.NoSubresource())

@@ -44,6 +44,47 @@ func (f *fixture) callsTake(verb string, took time.Duration) {
 	})
 }
 
+// Calls for children in the namespace of footest hang. Only -workers syncs run at the same time,
+// and another namespace, whose Foos come while all calls hang and when they end, waits for none.
+func TestCallsThatHangDelayNoOtherNamespace(t *testing.T) {
+	for _, workers := range []int{1, 2, 4} {
+		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
+			var foos []runtime.Object
+			for i := range 20 {
+				foos = append(foos, footest.Foo(fmt.Sprint("hangs-", i), footest.WithChildName(fmt.Sprint("hangs-", i))))
+			}
+			test(t, foos, func(f *fixture) {
+				create, served := f.primary.create, map[string]time.Time{}
+				var calls atomic.Int32
+				f.primary.create = func(ctx context.Context, child plan.Object) (plan.Object, error) {
+					if child.GetNamespace() == footest.Namespace {
+						if n := calls.Add(1); n > 4 {
+							t.Errorf("%d calls of one namespace hang", n)
+						}
+						defer calls.Add(-1)
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					served[child.GetName()] = time.Now()
+					return create(ctx, child)
+				}
+				defer f.start(workers)()
+				for i, at := range []time.Duration{time.Second, 29 * time.Second, 50 * time.Millisecond, time.Minute} {
+					advance(at)
+					name := fmt.Sprint("quick-", i)
+					other, asked := footest.Foo(name, footest.WithChildName(name)), time.Now()
+					other.Namespace = "team-b"
+					f.put(other)
+					advance(250 * time.Millisecond)
+					if took := served[name].Sub(asked); took < 0 || took > 200*time.Millisecond {
+						t.Errorf("after another %v, a Foo of the other namespace of %v was synced at %v", at, asked, served[name])
+					}
+				}
+			})
+		})
+	}
+}
+
 // Users who may create children choose the Foo that controls them: any number of children are
 // obsolete. Earlier, another tenant waited for all of them: 1 s here.
 func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {

@@ -101,7 +101,7 @@ func (o *Options) addFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Image, "image", DefaultImage,
 		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
 	flags.IntVar(&o.Workers, "workers", 2,
-		"Number of Foos that are synced concurrently.")
+		"Number of Foos that are synced concurrently, not counting those whose call to the API server hangs.")
 	flags.DurationVar(&o.Resync, "resync", 30*time.Second,
 		"Period of the resync, which syncs every Foo again even if nothing changed. It sends no request for a Foo that is in its desired state. 0 turns it off.")
 	flags.DurationVar(&o.RequestTimeout, "request-timeout", 30*time.Second,

@@ -90,7 +90,7 @@ func NewBackoff(queue workqueue.TypedDelayingInterface[cache.ObjectName], clock 
 // of returns the back-off of a key, and creates it if there is none.
 func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	if r.keys[key] == nil {
-		r.keys[key] = &keyBackoff{failures: map[string]failedPart{}}
+		r.keys[key] = &keyBackoff{failures: map[string]failedPart{}, reported: map[string]time.Time{}}
 	}
 	return r.keys[key]
 }
@@ -268,9 +268,6 @@ func (r *Backoff) Reports(key cache.ObjectName, cause string) bool {
 	k, now := r.of(key), r.clock.Now()
 	if at, known := k.reported[cause]; known && now.Sub(at) < reportAgain {
 		return false
-	}
-	if k.reported == nil {
-		k.reported = map[string]time.Time{}
 	}
 	k.reported[cause] = now
 	return true

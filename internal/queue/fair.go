@@ -5,20 +5,23 @@
 package queue
 
 import (
-	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 )
 
-// inARow is how many high-priority keys are served before a low-priority key is
-// served.
-const inARow = 8
+const (
+	high = iota // the priorities of keys
+	low
+	priorities
+	// inARow is how many high-priority keys are served before a low-priority key is.
+	inARow = 8
+)
 
 // fairQueue stores the keys of a work queue and decides which one is next.
 //
@@ -29,28 +32,25 @@ const inARow = 8
 // objects, most of which need nothing: these keys have low priority. They are served
 // when no other key waits, and after every inARow other keys.
 type fairQueue struct {
-	mu   sync.Mutex
-	high *roundRobin
-	// low may still hold keys that have moved to high: only keys in waiting count.
-	low     *roundRobin
-	waiting sets.Set[cache.ObjectName]
+	mu sync.Mutex
+	// order has the namespaces with keys of each priority. The first of those that have used
+	// least is next.
+	order [priorities][]*namespace
+	// waiting has the priority of each key. Keys that have moved to high are still among the
+	// low ones of their namespace.
+	waiting map[cache.ObjectName]int
 	// announced are the keys that setLowPriority has named but that are not added yet.
 	announced sets.Set[cache.ObjectName]
-	// processing counts, for each key, the Pops without a matching Done.
-	processing map[cache.ObjectName]int
-	served     int
+	served    int
+	// chosen are the next keys, whose syncs have a turn.
+	chosen []cache.ObjectName
 
-	shares
+	turns
 }
 
-var _ workqueue.Queue[cache.ObjectName] = &fairQueue{}
-
 func newFairQueue(clock clock.PassiveClock) *fairQueue {
-	q := &fairQueue{
-		shares: newShares(clock), waiting: sets.New[cache.ObjectName](), announced: sets.New[cache.ObjectName](),
-		processing: map[cache.ObjectName]int{},
-	}
-	q.high, q.low = newRoundRobin(&q.shares), newRoundRobin(&q.shares)
+	q := &fairQueue{waiting: map[cache.ObjectName]int{}, announced: sets.New[cache.ObjectName]()}
+	q.turns = turns{clock: clock, changed: sync.Cond{L: &q.mu}, syncs: map[cache.ObjectName]*turn{}, namespaces: map[string]*namespace{}}
 	return q
 }
 
@@ -62,20 +62,8 @@ func newFairQueue(clock clock.PassiveClock) *fairQueue {
 func (q *fairQueue) setLowPriority(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.processing[key] == 0 {
+	if q.syncs[key] == nil {
 		q.announced.Insert(key)
-	}
-}
-
-// Done ends the processing of a popped key. Call it after the work queue's Done: in the
-// reverse order, a key that is added in between could get low priority although its
-// object changed. By then another worker may have popped the key again, so Done counts.
-func (q *fairQueue) Done(key cache.ObjectName) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.processing[key]--
-	if q.processing[key] <= 0 {
-		delete(q.processing, key)
 	}
 }
 
@@ -83,13 +71,13 @@ func (q *fairQueue) Done(key cache.ObjectName) {
 func (q *fairQueue) Push(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	priority := high
 	if q.announced.Has(key) {
 		q.announced.Delete(key)
-		q.waiting.Insert(key)
-		q.low.push(key)
-		return
+		priority = low
 	}
-	q.high.push(key)
+	q.add(key, priority)
+	q.changed.Broadcast()
 }
 
 // Touch handles a key that is added again while it waits. Unless it was again added with
@@ -97,121 +85,92 @@ func (q *fairQueue) Push(key cache.ObjectName) {
 func (q *fairQueue) Touch(key cache.ObjectName) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.announced.Has(key):
+	if q.announced.Has(key) {
 		q.announced.Delete(key)
-	case q.waiting.Has(key):
-		q.take(key)
-		q.high.push(key)
+	} else if q.waiting[key] == low {
+		q.add(key, high)
 	}
+}
+
+func (q *fairQueue) add(key cache.ObjectName, priority int) {
+	n := q.of(key.Namespace)
+	if len(n.keys[priority]) == 0 {
+		q.order[priority] = append(q.order[priority], n)
+	}
+	n.keys[priority] = append(n.keys[priority], key)
+	q.waiting[key] = priority
 }
 
 // Len returns how many keys are waiting.
 func (q *fairQueue) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.high.size + q.waiting.Len()
+	return len(q.waiting) + len(q.chosen)
 }
 
-// Pop removes the next key and returns it. The queue must not be empty. The caller must
-// call Done for the key.
+// Pop removes the next key and returns it. The queue must not be empty.
 func (q *fairQueue) Pop() cache.ObjectName {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := q.nextKey()
-	q.processing[key]++
-	// Any later addition is for a key that is being processed.
-	q.announced.Delete(key)
+	if len(q.chosen) == 0 { // without a bound, no worker waits for a turn
+		q.choose()
+	}
+	key := q.chosen[0]
+	q.chosen = q.chosen[1:]
 	return key
 }
 
-func (q *fairQueue) nextKey() cache.ObjectName {
-	if q.high.size > 0 && (q.waiting.Len() == 0 || q.served < inARow) {
-		q.served++
-		return q.high.pop()
+// choose begins the sync of the next key, if any may begin.
+func (q *fairQueue) choose() bool {
+	order := []int{high, low}
+	if q.served >= inARow {
+		order = []int{low, high}
 	}
-	q.served = 0
-	key := q.low.pop()
-	for !q.waiting.Has(key) {
-		key = q.low.pop()
-	}
-	q.take(key)
-	return key
-}
-
-// take removes a key from those that wait with low priority.
-func (q *fairQueue) take(key cache.ObjectName) {
-	q.waiting.Delete(key)
-	if q.waiting.Len() == 0 {
-		q.low = newRoundRobin(&q.shares) // any keys left in it have moved to high
-	}
-}
-
-// roundRobin holds keys and serves their namespaces in turn, and the keys of each
-// namespace in the order in which they were added.
-type roundRobin struct {
-	shares *shares
-	// byNamespace has only namespaces with keys.
-	byNamespace map[string]workqueue.Queue[cache.ObjectName]
-	// turns has the next turn of each namespace, the earliest first.
-	turns []turn
-	size  int
-}
-
-// turn is when the next turn of a namespace begins.
-type turn struct {
-	namespace string
-	start     time.Duration
-}
-
-func newRoundRobin(shares *shares) *roundRobin {
-	return &roundRobin{shares: shares, byNamespace: map[string]workqueue.Queue[cache.ObjectName]{}}
-}
-
-func (r *roundRobin) push(key cache.ObjectName) {
-	keys := r.byNamespace[key.Namespace]
-	if keys == nil {
-		keys = workqueue.DefaultQueue[cache.ObjectName]()
-		r.byNamespace[key.Namespace] = keys
-		r.addTurn(key.Namespace)
-	}
-	keys.Push(key)
-	r.size++
-}
-
-// addTurn adds the next turn of a namespace, after those that begin at the same time.
-func (r *roundRobin) addTurn(namespace string) {
-	next := turn{namespace, r.shares.start(namespace)}
-	byStart := func(t turn, start time.Duration) int { return cmp.Compare(t.start, start) }
-	behind, _ := slices.BinarySearchFunc(r.turns, next.start+1, byStart)
-	r.turns = slices.Insert(r.turns, behind, next)
-}
-
-func (r *roundRobin) pop() cache.ObjectName {
-	namespace := r.nextTurn()
-	keys := r.byNamespace[namespace]
-	key := keys.Pop()
-	if keys.Len() > 0 {
-		r.addTurn(namespace)
-	} else {
-		delete(r.byNamespace, namespace)
-	}
-	r.size--
-	return key
-}
-
-// nextTurn removes the earliest turn. A turn that was added during a sync of its namespace
-// may meanwhile begin later.
-func (r *roundRobin) nextTurn() string {
-	for {
-		next := r.turns[0]
-		r.turns = r.turns[1:]
-		start := r.shares.start(next.namespace)
-		if len(r.turns) > 0 && r.turns[0].start < start {
-			r.addTurn(next.namespace)
-			continue
+	for _, priority := range order {
+		if key, found := q.take(priority); found {
+			if q.served++; priority == low {
+				q.served = 0
+			}
+			delete(q.waiting, key)
+			q.announced.Delete(key) // any later addition is for a key that is being processed
+			q.chosen = append(q.chosen, key)
+			q.syncs[key] = &turn{namespace: q.of(key.Namespace), since: q.clock.Now()}
+			q.syncs[key].syncs++
+			q.running++
+			return true
 		}
-		r.shares.now = start
-		return next.namespace
 	}
+	return false
+}
+
+// take removes the next key of a priority, if any may begin.
+func (q *fairQueue) take(priority int) (key cache.ObjectName, found bool) {
+	for i := q.next(priority); i >= 0; i = q.next(priority) {
+		n := q.order[priority][i]
+		q.order[priority] = slices.Delete(q.order[priority], i, i+1)
+		key, n.keys[priority] = n.keys[priority][0], n.keys[priority][1:]
+		if len(n.keys[priority]) > 0 {
+			q.order[priority] = append(q.order[priority], n)
+		}
+		if waits, known := q.waiting[key]; known && waits == priority {
+			q.now = max(q.now, n.next)
+			return key, true
+		}
+	}
+	return key, false
+}
+
+// next returns the index of the namespace that has used least, of those that may begin a sync,
+// or -1.
+func (q *fairQueue) next(priority int) int {
+	next, used := -1, time.Duration(math.MaxInt64)
+	for i, n := range q.order[priority] {
+		if n.next < used && q.mayBegin(n) {
+			next, used = i, n.next
+		}
+		if used == 0 {
+			break
+		}
+	}
+	return next
 }

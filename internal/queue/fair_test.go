@@ -16,9 +16,6 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// still is a clock that stands still.
-var still = clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-
 func key(text string) cache.ObjectName {
 	namespace, name, _ := strings.Cut(text, "/")
 	return cache.ObjectName{Namespace: namespace, Name: name}
@@ -66,7 +63,8 @@ func (w work) drain() (got []string) {
 // expectEmpty fails the test if an idle queue still holds anything.
 func (q *fairQueue) expectEmpty(t *testing.T) {
 	t.Helper()
-	if len(q.high.byNamespace)+len(q.low.byNamespace)+len(q.high.turns)+len(q.low.turns)+q.announced.Len()+len(q.processing)+q.Len() != 0 {
+	if len(q.order[high])+len(q.order[low])+q.announced.Len()+q.Len()+len(q.syncs)+len(q.namespaces) != 0 ||
+		q.running+q.returning+q.handedOver+q.idle != 0 || q.now != 0 {
 		t.Errorf("the queue still holds %+v", q)
 	}
 }
@@ -163,9 +161,10 @@ func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 		},
 		"another worker has taken it when the first has ended": func(w work) {
 			w.changed("x/a")
+			first := w.fair.syncs[key("x/a")]
 			w.TypedDelayingInterface.Done(key("x/a"))
 			w.get()
-			w.fair.Done(key("x/a")) // of the first turn
+			w.fair.end(key("x/a"), first)
 			w.changed("x/a")
 			w.resynced("x/a")
 		},

@@ -193,8 +193,7 @@ var rowsF = []*scenario{
 	})},
 	{row: "F6", title: "calls for one namespace hang: another namespace waits for neither a Deployment nor an Event",
 		breaksPlane: true, cases: one("slow calls", func(tr *trial) {
-			// Calls for one namespace hang, as with a webhook that times out. The controller knows
-			// which namespace that is once it has ended a sync of it.
+			// Calls for one namespace hang, as with a webhook that times out.
 			tr.everywhere = true
 			r := tr.start()
 			other := tr.newNeighbor()
