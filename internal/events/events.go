@@ -8,6 +8,9 @@
 // the Events that it writes compete for the API server with the work that they report. This
 // package queues ten thousand Events, and defers them while there is such work, up to a
 // limit. client-go's correlator still aggregates repeated Events and limits their rate.
+//
+// Events that can't be written, because the API server fails or does not respond, do not stop
+// those of other namespaces.
 package events
 
 import (
@@ -41,6 +44,10 @@ const (
 	// number of workers, so that writing the Events takes no longer than the work that
 	// they report.
 	writers = 2
+	// hangsAfter is after how long a write without a response no longer counts as one of
+	// them, and maxHanging is how many such writes there may be.
+	hangsAfter = 200 * time.Millisecond
+	maxHanging = 50
 )
 
 // Recorder queues Events until they are written. It is a record.EventRecorder.
@@ -52,66 +59,50 @@ type Recorder struct {
 	correlator *record.EventCorrelator
 
 	mu sync.Mutex
-	// changed wakes a writer. While Events are deferred, recheck also wakes one.
+	// changed wakes the loop that starts the writes, as does recheck while Events must wait.
 	changed *sync.Cond
 	recheck *time.Timer
-	// waiting has the Events of each namespace, oldest first, and count is their number.
-	waiting map[string][]*corev1.Event
-	count   int
-	// writing maps the objects about which an Event is being written to their next Events. The
-	// same writer writes these in order, because they may only raise the count of the first.
-	writing map[object][]*corev1.Event
-	dropped int
-	urgent  func(namespace string) bool
-	// flushing means that no work is urgent any more, and that the writers stop when no
-	// Event is left.
+	// namespaces has those with Events. count is the number of Events that are not being
+	// written. writing and hanging are the numbers of writes, without and after hangsAfter.
+	namespaces              map[string]*namespace
+	count, writing, hanging int
+	dropped                 int
+	urgent                  func(namespace string) bool
+	// flushing means that no work is urgent any more, and that the loop ends when no Event
+	// is left.
 	flushing bool
-}
-
-// object identifies the object of an Event, without its version.
-type object struct{ kind, namespace, name string }
-
-func objectOf(event *corev1.Event) object {
-	about := event.InvolvedObject
-	return object{about.Kind, about.Namespace, about.Name}
 }
 
 var _ record.EventRecorder = &Recorder{}
 
-// Start starts the writers and returns a recorder. Recording an Event never blocks.
+// Start starts the writing and returns a recorder. Recording an Event never blocks.
 //
-// flush stops the writers: it waits until all recorded Events are written or given up,
+// flush stops the writing: it waits until all recorded Events are written or given up,
 // but no longer than limit. Call it once, and record nothing afterwards. The end of ctx
-// does not stop the writers.
+// does not stop the writing.
 func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
 	r := &Recorder{
 		scheme: scheme, source: source, logger: klog.FromContext(ctx), sink: sink,
 		correlator: record.NewEventCorrelator(clock.RealClock{}),
-		waiting:    map[string][]*corev1.Event{},
-		writing:    map[object][]*corev1.Event{},
+		namespaces: map[string]*namespace{},
 	}
 	r.changed = sync.NewCond(&r.mu)
 	r.recheck = time.AfterFunc(recheckPeriod, r.changed.Signal)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	for range writers {
-		running.Go(func() {
-			for event := r.next(ctx, nil); event != nil; event = r.next(ctx, event) {
-				r.write(ctx, event)
-			}
-		})
-	}
+	context.AfterFunc(ctx, r.changed.Signal)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for of := r.next(ctx); of != nil; of = r.next(ctx) {
+			go r.write(of)
+		}
+	}()
 	return r, func(limit time.Duration) {
 		defer cancel()
 		r.mu.Lock()
 		r.flushing = true
 		r.mu.Unlock()
-		r.changed.Broadcast()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			running.Wait()
-		}()
+		r.changed.Signal()
 		select {
 		case <-done:
 		case <-time.After(limit):
@@ -157,82 +148,7 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source: r.source, ReportingController: r.source.Component, ReportingInstance: r.source.Host,
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.count >= capacity {
-		if r.dropped == 0 {
-			r.logger.Error(nil, "Dropping Events because too many are waiting", "waiting", capacity)
-		}
-		r.dropped++
-		return
-	}
-	r.count++
-	r.waiting[about.Namespace] = append(r.waiting[about.Namespace], event)
-	r.changed.Signal()
-}
-
-// next waits for an Event to write, and returns nil when ctx is done, or when no Event is left
-// while flushing. written is the writer's previous Event, or nil.
-func (r *Recorder) next(ctx context.Context, written *corev1.Event) *corev1.Event {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if written != nil {
-		about := objectOf(written)
-		if more := r.writing[about]; len(more) > 0 {
-			r.count--
-			r.writing[about] = more[1:]
-			return more[0]
-		}
-		delete(r.writing, about)
-	}
-	for ctx.Err() == nil {
-		if event := r.take(); event != nil {
-			r.changed.Signal() // another writer may find one, too
-			return event
-		}
-		if r.count == 0 && r.dropped > 0 {
-			r.logger.Info("Wrote all waiting Events after dropping some", "dropped", r.dropped)
-			r.dropped = 0
-		}
-		if r.flushing {
-			break
-		}
-		if len(r.waiting) > 0 {
-			r.recheck.Reset(recheckPeriod)
-		}
-		r.changed.Wait()
-	}
-	return nil
-}
-
-// take takes a waiting Event that is not deferred, or returns nil.
-func (r *Recorder) take() (next *corev1.Event) {
-	for namespace, events := range r.waiting {
-		for len(events) > 0 && next == nil && !r.isDeferred(events[0]) {
-			about := objectOf(events[0])
-			if more, isBeingWritten := r.writing[about]; isBeingWritten {
-				r.writing[about] = append(more, events[0])
-			} else {
-				next = events[0]
-				r.count--
-				r.writing[about] = nil
-			}
-			events = events[1:]
-		}
-		if r.waiting[namespace] = events; len(events) == 0 {
-			delete(r.waiting, namespace)
-		}
-		if next != nil {
-			break
-		}
-	}
-	return next
-}
-
-// isDeferred reports whether urgent work in its namespace defers an Event.
-func (r *Recorder) isDeferred(event *corev1.Event) bool {
-	return r.urgent != nil && !r.flushing && time.Since(event.FirstTimestamp.Time) < maxDeferral &&
-		r.urgent(event.InvolvedObject.Namespace)
+	r.enqueue(event)
 }
 
 const (
@@ -242,44 +158,38 @@ const (
 	retryAfter = 10 * time.Second
 )
 
-// write writes an Event. It gives up if there are too many similar Events, if the API server
-// refuses the Event, if the API server can't be reached for two minutes, or when ctx is
-// done.
-func (r *Recorder) write(ctx context.Context, event *corev1.Event) {
-	about := objectOf(event)
-	logger := klog.LoggerWithValues(r.logger, "about", klog.KRef(about.namespace, about.name), "reason", event.Reason)
-	// A repeated Event only raises the count of the first.
-	result, err := r.correlator.EventCorrelate(event)
-	if err != nil {
-		logger.Error(err, "Could not correlate an Event with earlier ones")
-	}
-	if result != nil && !result.Skip {
-		r.sendUntilWritten(ctx, logger, result)
-	}
-}
-
-func (r *Recorder) sendUntilWritten(ctx context.Context, logger klog.Logger, result *record.EventCorrelateResult) {
-	var err error
-	for range attempts {
-		err = r.send(result)
-		switch {
-		case err == nil:
-			return
-		case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-			logger.V(5).Info("The API server refused an Event", "err", err) // as expected
-			return
-		case isRefusal(err):
-			logger.Error(err, "Lost an Event that the API server refused")
-			return
+// send sends the first Event of an object, and reports whether to send it again. It gives the
+// Event up if there are too many similar Events, if the API server refuses the Event, or after
+// too many attempts.
+func (r *Recorder) send(of *objectEvents) (again bool) {
+	event := of.events[0]
+	logger := klog.LoggerWithValues(r.logger, "about", klog.KRef(of.object.namespace, of.name), "reason", event.Reason)
+	if of.correlated == nil {
+		// A repeated Event only raises the count of the first.
+		result, err := r.correlator.EventCorrelate(event)
+		if err != nil {
+			logger.Error(err, "Could not correlate an Event with earlier ones")
 		}
+		if result == nil || result.Skip {
+			return false
+		}
+		of.correlated = result
+	}
+	err := r.sendOnce(of.correlated)
+	of.attempts++
+	switch {
+	case err == nil:
+	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		logger.V(5).Info("The API server refused an Event", "err", err) // as expected
+	case isRefusal(err):
+		logger.Error(err, "Lost an Event that the API server refused")
+	case of.attempts >= attempts:
+		logger.Error(err, "Lost an Event that could not be written")
+	default:
 		logger.V(2).Info("Could not write an Event yet", "retryAfter", retryAfter, "err", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(retryAfter):
-		}
+		return true
 	}
-	logger.Error(err, "Lost an Event that could not be written")
+	return false
 }
 
 // isRefusal reports whether the API server refused an Event and would refuse it again.
@@ -292,7 +202,7 @@ func isRefusal(err error) bool {
 		!apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err)
 }
 
-func (r *Recorder) send(result *record.EventCorrelateResult) error {
+func (r *Recorder) sendOnce(result *record.EventCorrelateResult) error {
 	var written *corev1.Event
 	var err error
 	if result.Event.Count > 1 {

@@ -101,6 +101,61 @@ func TestTenThousandEventsMayWait(t *testing.T) {
 	})
 }
 
+// Events of namespaces that the API server fails to write, at once or after 30 s, do not delay
+// others. Once they can be written, all are, in the order of each object.
+func TestNamespacesWhoseEventsFailDelayNoOther(t *testing.T) {
+	for _, namespaces := range []int{1, 2, 20} {
+		for _, takes := range []time.Duration{0, 30 * time.Second} {
+			t.Run(fmt.Sprintf("%d namespaces, after %v", namespaces, takes), func(t *testing.T) {
+				run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
+					s.breaks(takes)
+					for i := range 10 {
+						for namespace := range namespaces {
+							r.Event(brokenPod(namespace, i%5), corev1.EventTypeNormal, "Done", fmt.Sprint(i))
+						}
+					}
+					for i := range 6 {
+						advance(7 * time.Second)
+						r.done("a", fmt.Sprint("other", i))
+						advance(2 * time.Second)
+						if s.written() != i+1 {
+							t.Errorf("%d of %d Events of another namespace were written", s.written(), i+1)
+						}
+					}
+					s.broken.Store(false)
+					advance(time.Hour)
+					for i := range 10 {
+						first := slices.Index(s.messages, fmt.Sprint(i%5))
+						if at := slices.Index(s.messages, fmt.Sprint(i)); s.written() != 6+10*namespaces || at < first {
+							t.Errorf("%d Events were written: %q", s.written(), s.messages)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestANamespaceLeavesRoomForTheEventsOfOthers(t *testing.T) {
+	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
+		s.breaks(0)
+		for i := range capacity + 10 {
+			r.Event(brokenPod(0, i), corev1.EventTypeNormal, "Done", "")
+		}
+		advance(0)
+		for i := range 1000 {
+			r.done(fmt.Sprint(i), "")
+		}
+		r.mu.Lock()
+		waiting := r.count
+		r.mu.Unlock()
+		advance(time.Second)
+		if s.written() != 1000 || waiting > capacity {
+			t.Errorf("%d Events of another namespace were written while %d waited", s.written(), waiting)
+		}
+	})
+}
+
 // Whatever defers an Event, a flush writes it at once.
 func TestUrgentWorkDefersEvents(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -141,7 +196,7 @@ func TestNothingIsPolledAtRest(t *testing.T) {
 		r.done("a", "first")
 		r.done("a", "second")
 		advance(3 * time.Hour)
-		if looks != 4 || s.written() != 2 {
+		if looks != 3 || s.written() != 2 {
 			t.Errorf("the recorder checked %d times for urgent work, and wrote %d Events", looks, s.written())
 		}
 	})
@@ -210,7 +265,7 @@ func TestAnEventIsRetriedOnlyIfThatCanHelp(t *testing.T) {
 			run(t, &sink{err: row.err}, func(t *testing.T, s *sink, r *recorder) {
 				r.done("a", "")
 				took := r.flush(time.Hour)
-				if s.calls != row.tries || took != time.Duration(row.tries/attempts*attempts)*retryAfter {
+				if s.calls != row.tries || took != time.Duration(row.tries-1)*retryAfter {
 					t.Errorf("the Event was tried %d times, not %d, in %v", s.calls, row.tries, took)
 				}
 			})
@@ -226,6 +281,9 @@ type sink struct {
 	slow  string        // messages with this prefix take a hundred times as long
 	stuck chan struct{} // if not nil, no write finishes before it is closed
 	err   error
+	// broken means that Events of brokenPod fail, after brokenAfter.
+	broken      atomic.Bool
+	brokenAfter time.Duration
 
 	mu             sync.Mutex
 	calls, patches int
@@ -233,7 +291,21 @@ type sink struct {
 	last           *corev1.Event
 }
 
+// breaks makes the Events of brokenPod fail.
+func (s *sink) breaks(after time.Duration) {
+	s.brokenAfter = after
+	s.broken.Store(true)
+}
+
+func brokenPod(namespace, number int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("broken-", namespace), Name: fmt.Sprint(number)}}
+}
+
 func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
+	if s.broken.Load() && strings.HasPrefix(event.Namespace, "broken-") {
+		<-time.After(s.brokenAfter)
+		return nil, errors.New("connection refused")
+	}
 	takes := s.takes
 	if s.slow != "" && strings.HasPrefix(event.Message, s.slow) {
 		takes *= 100

@@ -92,8 +92,8 @@ func (s *sharing) sync(key cache.ObjectName, workers int) {
 	s.most, s.mostOf = max(s.most, len(s.inProgress)), max(s.mostOf, of)
 	s.mu.Unlock()
 	for _, took := range s.calls(key) {
-		returned := s.Calling(key)
 		s.count(&s.outside, -1, 0)
+		returned := s.Calling(key)
 		<-time.After(took)
 		returned()
 		s.count(&s.outside, 1, workers)
