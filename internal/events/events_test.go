@@ -136,6 +136,20 @@ func TestNamespacesWhoseEventsFailDelayNoOther(t *testing.T) {
 	}
 }
 
+func TestTheNumberOfWritesThatHangIsBounded(t *testing.T) {
+	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
+		s.breaks(30 * time.Second)
+		for namespace := range 2 * maxHanging {
+			r.Event(brokenPod(namespace, 0), corev1.EventTypeNormal, "Done", "")
+		}
+		advance(29 * time.Second)
+		if began := s.brokenCalls.Load(); began != maxHanging+writers {
+			t.Errorf("%d writes hang", began)
+		}
+		advance(time.Hour)
+	})
+}
+
 func TestANamespaceLeavesRoomForTheEventsOfOthers(t *testing.T) {
 	run(t, &sink{}, func(t *testing.T, s *sink, r *recorder) {
 		s.breaks(0)
@@ -284,6 +298,7 @@ type sink struct {
 	// broken means that Events of brokenPod fail, after brokenAfter.
 	broken      atomic.Bool
 	brokenAfter time.Duration
+	brokenCalls atomic.Int32
 
 	mu             sync.Mutex
 	calls, patches int
@@ -303,6 +318,7 @@ func brokenPod(namespace, number int) *corev1.Pod {
 
 func (s *sink) Create(event *corev1.Event) (*corev1.Event, error) {
 	if s.broken.Load() && strings.HasPrefix(event.Namespace, "broken-") {
+		s.brokenCalls.Add(1)
 		<-time.After(s.brokenAfter)
 		return nil, errors.New("connection refused")
 	}
