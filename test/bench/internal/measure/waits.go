@@ -55,6 +55,9 @@ type Attack struct {
 // Idle is the Attack that is none, to compare the others with.
 const Idle = "nothing"
 
+// Hanging is the Attack whose calls hang.
+const Hanging = "20 Foos, each of whose calls hangs for 3 s in a webhook"
+
 // Attacks are the attacks of the benchmark. With its size, each is what a quota of thousands of
 // objects lets a tenant do.
 var Attacks = []Attack{
@@ -68,7 +71,7 @@ var Attacks = []Attack{
 			return s.patchDeployment(ctx, sharedName, fmt.Sprintf(`{"status":{"replicas":%d}}`, turn), "status")
 		},
 	},
-	{Name: "20 Foos, each of whose calls hangs for 3 s in a webhook", size: 20, prepare: hangingWebhook},
+	{Name: Hanging, size: 20, prepare: hangingWebhook},
 	{Name: "500 Foos whose Deployments a policy denies", size: 500, prepare: denyingPolicy},
 	{
 		Name: "50 Deployments that are changed back as soon as they are repaired", size: 50,

@@ -50,6 +50,7 @@ func measured() *results.Results {
 		r.Waits[attack.Name] = map[string][]results.Wait{ours: {{P50: 1, P99: 3}}}
 	}
 	r.Waits[measure.Idle][ours] = []results.Wait{{P50: 0.5, P99: 1}}
+	r.Waits[measure.Hanging][ours] = []results.Wait{{P50: 1, P99: 20}}
 	r.Profiles = map[string]map[string]float64{ours: {"garbage collector": 50}, bareSame: {"garbage collector": 40}}
 	return r
 }
