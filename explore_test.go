@@ -52,7 +52,43 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 	}
 	controller.queue.TypedDelayingInterface = parts.Queue
 	_, err = controller.addEventHandlers(context.Background())
-	return explore.Subject{Controller: controller, ProcessNextWorkItem: controller.processNextWorkItem}, err
+	return explore.Subject{Controller: controller, State: exploredState, ProcessNextWorkItem: controller.processNextWorkItem}, err
+}
+
+// exploredState describes the fields of the controller for the exploration: a field that is added
+// or renamed has to be added or renamed here. The numbers are of failures and repairs; the
+// controller reads them only to choose how long to wait. Without a bound, a key that loses races
+// while an event is late would have a new state with each. After five refusals, the back-off is
+// longer than it takes until a Foo is stalled. From twelve repairs on, the pause is the longest. The
+// opponents of seldom repairs decide only on Events.
+var exploredState = explore.State{
+	"main.Controller": "api kind:not children buckets:not queue:not backoff rollouts memory crdMismatch replaced " +
+		"opponents:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
+	"main.api":            "informer:not cache:not takes:not get:not writeStatus:not create:not patch:not delete:not",
+	"main.childAPI":       "api row:not controller:not",
+	"queue.Backoff":       "queue:not clock:not keys",
+	"queue.keyBackoff":    "failures syncing failed held stale until:until reported:not",
+	"queue.failedPart":    "Attempt inputs err until:until races:2 refusals:6 outages:2",
+	"queue.Attempt":       "Again After RefusalBackoff Held Expected",
+	"queue.Rollouts":      "Clock:not Limit:not begun waiting",
+	"memory.Map":          "byKey",
+	"memory.Owner":        "uid Written Stale Progress Flapping Pruned Transition children",
+	"memory.Child":        "kind Written Confirmed Mutation NewSpec Problem repairs",
+	"memory.Written":      "resourceVersion at",
+	"memory.Confirmation": "generation child version",
+	"memory.Mutation":     "child ownerGeneration childVersion differs",
+	"memory.Repairs":      "series name generation undone fight",
+	"memory.Problem":      "what since",
+	"memory.Flapping":     "series generation",
+	"plan.Fight":          "Write Name By Drift",
+	"plan.Manager":        "Name Subresource",
+	"memory.series":       "count:12 last:pause=count",
+	"memory.Progress":     "since",
+	"memory.Transition":   "from unanswered",
+	"memory.readiness":    "status reason generation since",
+	"memory.CRDMismatch":  "Clock:not Resource:not retry:not none:not pruned:not",
+	"memory.Replaced":     "Clock:not byKey",
+	"memory.sameStatuses": "series owner status",
 }
 
 // FuzzSync syncs the Foo "a" with arbitrary objects and caches that may be stale. However stale

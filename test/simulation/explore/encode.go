@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The encoding of values of any type, and what a controller remembers between syncs: found, saved
-// and restored by reflection, so that the controller needs no code for it.
+// and restored by reflection, as state.go describes it, so that the controller needs no code for it.
 
 package explore
 
@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -27,6 +28,8 @@ import (
 type encoder struct {
 	out    []byte
 	tokens []token
+	// description is that of the types of a controller's state. Fields of others count by their values.
+	description description
 }
 
 func (e *encoder) fingerprint() *fingerprint {
@@ -42,6 +45,8 @@ func (e *encoder) token(k tokenKind, v int64) {
 }
 
 var (
+	keyType      = reflect.TypeFor[cache.ObjectName]()
+	mutexType    = reflect.TypeFor[sync.Mutex]()
 	uidType      = reflect.TypeFor[types.UID]()
 	timeType     = reflect.TypeFor[time.Time]()
 	metaTimeType = reflect.TypeFor[metav1.Time]()
@@ -110,7 +115,7 @@ func (e *encoder) integer(n int64) {
 func (e *encoder) sorted(v reflect.Value) {
 	values := make(map[string]reflect.Value, v.Len())
 	for key, value := range v.Seq2() {
-		var k encoder
+		k := encoder{description: e.description}
 		k.value(key)
 		values[string(k.out)] = value
 	}
@@ -171,24 +176,30 @@ func (e *encoder) fields(v reflect.Value) {
 		copied.Set(v)
 		v = copied
 	}
-	if count, last := v.FieldByName("count"), v.FieldByName("last"); count.IsValid() && last.IsValid() {
-		// Until when a series of repairs has to wait for the next. The wait counts to the second, even if
-		// the key is in the queue for another reason, so that a state which waits does not look like the
-		// one in which the wait ends.
-		if pause := pauseAfter(count.Int()); pause > 0 {
-			e.token(deadlineToken, timeOf(readable(last)).Add(pause).Sub(epoch).Nanoseconds())
-		}
-	}
+	counts := e.description[v.Type()]
 	for declared, field := range v.Fields() {
-		switch field = readable(field); {
-		case declared.Name == "reported": // when a failure was logged decides nothing but what is logged
-		case declared.Name == "until" && declared.Type == timeType:
-			// None is one that has passed: the difference to year 1 is no number.
-			e.token(deadlineToken, max(0, timeOf(field).Sub(epoch).Nanoseconds()))
-		default:
-			e.value(field)
+		e.field(readable(field), counts[declared.Name], v)
+	}
+}
+
+// field encodes a field of a struct, as State says.
+func (e *encoder) field(field reflect.Value, how string, in reflect.Value) {
+	repairs, isPause := strings.CutPrefix(how, "pause=")
+	switch {
+	case how == "not":
+		return
+	case how == "until":
+		// None is one that has passed: the difference to year 1 is no number.
+		e.token(deadlineToken, max(0, timeOf(field).Sub(epoch).Nanoseconds()))
+		return
+	case isPause:
+		// The wait counts to the second, even if the key is in the queue for another reason, so that a
+		// state which waits does not look like the one in which the wait ends.
+		if pause := pauseAfter(in.FieldByName(repairs).Int()); pause > 0 {
+			e.token(deadlineToken, timeOf(field).Add(pause).Sub(epoch).Nanoseconds())
 		}
 	}
+	e.value(field)
 }
 
 // date encodes a time as a token, or that it is none.
@@ -207,73 +218,10 @@ func timeOf(v reflect.Value) time.Time {
 	return v.Interface().(time.Time) //nolint:forcetypeassert // it is one
 }
 
-// failuresCaps bound how many failures of a key count for its back-off, by the fields that
-// count them. The controller reads a count for one purpose: how long to wait. Without a
-// bound a key that loses races while an event is late would have a new state with each. After
-// five refusals the back-off is longer than it takes until a Foo is stalled. From twelve writes
-// of a series on, the pause is the longest.
-var failuresCaps = map[string]int64{"races": 2, "outages": 2, "refusals": 6, "count": 12}
-
-// remembered are the maps in which a controller remembers something of each Foo.
-type remembered struct{ maps []reflect.Value }
-
 // memo is all that a controller remembers of one Foo. It never changes.
 type memo struct {
 	values []reflect.Value
 	*fingerprint
-}
-
-// modulePath is the path of this module.
-var modulePath = strings.TrimSuffix(reflect.TypeFor[memo]().PkgPath(), "/test/simulation/explore")
-
-var keyType = reflect.TypeFor[cache.ObjectName]()
-
-// findRemembered finds the maps from keys of Foos that can be reached from a controller
-// through the code of this project and the rate limiters.
-func findRemembered(controller any) *remembered {
-	r := &remembered{}
-	seen := map[unsafe.Pointer]bool{}
-	var find func(v reflect.Value)
-	find = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Map:
-			if v.Type().Key() == keyType {
-				r.maps = append(r.maps, v)
-			}
-		case reflect.Interface:
-			if v.Elem().Kind() == reflect.Pointer { // a struct in an interface never changes
-				find(v.Elem())
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				find(readable(v.Index(i)))
-			}
-		case reflect.Pointer:
-			if v.IsNil() || seen[v.UnsafePointer()] || !mayRemember(v.Type().Elem()) {
-				return
-			}
-			seen[v.UnsafePointer()] = true
-			find(v.Elem())
-		case reflect.Struct:
-			for _, field := range v.Fields() {
-				find(readable(field))
-			}
-		default:
-		}
-	}
-	find(reflect.ValueOf(controller))
-	return r
-}
-
-// mayRemember reports whether to look for memory in a type. The queue is not memory: the
-// explorer has its own.
-func mayRemember(t reflect.Type) bool {
-	path := t.PkgPath()
-	if strings.HasSuffix(path, "/queue") && t.Name() == "Queue" {
-		return false
-	}
-	return path == "main" || path == modulePath || strings.HasPrefix(path, modulePath+"/internal/") ||
-		path == "k8s.io/client-go/util/workqueue" && strings.Contains(t.Name(), "RateLimiter")
 }
 
 // readable returns a value of a field that is not exported as one that may be read and set.
@@ -286,12 +234,12 @@ func readable(v reflect.Value) reflect.Value {
 
 // save returns what is remembered of a Foo.
 func (r *remembered) save(key cache.ObjectName) *memo {
-	m, e := &memo{values: make([]reflect.Value, len(r.maps))}, &encoder{}
+	m, e := &memo{values: make([]reflect.Value, len(r.maps))}, &encoder{description: r.description}
 	for i, entries := range r.maps {
 		found := entries.MapIndex(reflect.ValueOf(key))
 		e.flag(found.IsValid())
 		if found.IsValid() {
-			m.values[i] = clone(found)
+			m.values[i] = r.clone(found)
 			e.value(m.values[i])
 		}
 	}
@@ -307,28 +255,32 @@ func (r *remembered) restore(key cache.ObjectName, m *memo) {
 		}
 		var value reflect.Value // of an entry that is deleted
 		if m != nil && m.values[i].IsValid() {
-			value = clone(m.values[i])
+			value = r.clone(m.values[i])
 		}
 		entries.SetMapIndex(reflect.ValueOf(key), value)
 	}
 }
 
 // clone returns a copy that shares nothing that this project's code changes.
-func clone(v reflect.Value) reflect.Value {
+func (d description) clone(v reflect.Value) reflect.Value {
 	copied := reflect.New(v.Type()).Elem()
 	copied.Set(v)
-	unshare(copied)
+	d.unshare(copied)
 	return copied
 }
 
-// unshare puts a copy in the place of each pointer, map and slice in a value. Objects of the API
-// stay, because no one changes those of a cache. It bounds the counts of failures.
-func unshare(v reflect.Value) {
+// unshare puts a copy in the place of each pointer, map and slice in a value. Objects of an API
+// stay, because no one changes those of a cache. It bounds numbers as they are described.
+func (d description) unshare(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() && mayRemember(v.Type().Elem()) {
-			copied := clone(v.Elem())
+		if !v.IsNil() && !isShared(v.Type().Elem()) {
+			copied := d.clone(v.Elem())
 			v.Set(copied.Addr())
+		}
+	case reflect.Interface:
+		if held := v.Elem(); held.Kind() == reflect.Pointer && isOwn(held.Type().Elem()) {
+			v.Set(d.clone(held))
 		}
 	case reflect.Map:
 		if v.IsNil() {
@@ -336,7 +288,7 @@ func unshare(v reflect.Value) {
 		}
 		copied := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for entries := v.MapRange(); entries.Next(); {
-			copied.SetMapIndex(entries.Key(), clone(entries.Value()))
+			copied.SetMapIndex(entries.Key(), d.clone(entries.Value()))
 		}
 		v.Set(copied)
 	case reflect.Slice:
@@ -345,16 +297,24 @@ func unshare(v reflect.Value) {
 		}
 		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v))
 		for i := range v.Len() {
-			unshare(v.Index(i))
+			d.unshare(v.Index(i))
 		}
 	case reflect.Struct:
-		for declared, field := range v.Fields() {
-			field = readable(field)
-			unshare(field)
-			if bound, isCount := failuresCaps[declared.Name]; isCount {
-				field.SetInt(min(field.Int(), bound))
-			}
-		}
+		d.unshareFields(v)
 	default:
+	}
+}
+
+func (d description) unshareFields(v reflect.Value) {
+	if isShared(v.Type()) {
+		return
+	}
+	counts := d[v.Type()]
+	for declared, field := range v.Fields() {
+		field = readable(field)
+		d.unshare(field)
+		if most, err := strconv.ParseInt(counts[declared.Name], 10, 64); err == nil {
+			field.SetInt(min(field.Int(), most))
+		}
 	}
 }

@@ -8,9 +8,10 @@
 //	func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
 //
 // Read model.go (a state), steps.go and take.go (what can happen, and what it leads to),
-// subject.go (how the controller is put into a state), fingerprint.go (when two states are
-// the same), and properties.go (what must be true). worlds.go has what is explored. replay.go
-// and conformance.go compare the API server of this model with a real one.
+// subject.go (how the controller is put into a state), state.go (how a test describes what it
+// remembers), fingerprint.go (when two states are the same), and properties.go (what must be
+// true). worlds.go has what is explored. replay.go and conformance.go compare the API server of
+// this model with a real one.
 //
 // This file has the entry point for tests, the bounds of an exploration, and the search: breadth
 // first, so that the first sequence found to a violation is a shortest one.

@@ -12,8 +12,10 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +45,7 @@ func acting(do doing) New {
 		_, err := foos.TypedInformer().AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{
 			AddFunc: enqueue, UpdateFunc: func(_, foo any) { enqueue(foo) },
 		}, cache.HandlerOptions{})
-		return Subject{Controller: &struct{}{}, ProcessNextWorkItem: func(ctx context.Context) bool {
+		return Subject{ProcessNextWorkItem: func(ctx context.Context) bool {
 			key, _ := parts.Queue.Get()
 			defer parts.Queue.Done(key)
 			foo, err := foos.Lister().Foos(key.Namespace).Get(key.Name)
@@ -154,13 +156,55 @@ func TestPausesCount(t *testing.T) {
 		count int
 		last  time.Time
 	}
-	series := fingerprintOf(repairs{6, epoch})
+	known, err := findRemembered(Subject{&map[cache.ObjectName]repairs{}, State{"explore.repairs": "count last:pause=count"}, nil})
+	footest.Must(t, err)
+	e := &encoder{description: known.description}
+	e.value(reflect.ValueOf(repairs{6, epoch}))
+	series := e.fingerprint()
 	for _, tt := range []struct {
 		before, after int64
 		same          bool
 	}{{6, 7, false}, {7, 8, false}, {9, 10, true}} {
 		if same := series.at(tt.before*1e9).content == series.at(tt.after*1e9).content; same != tt.same {
 			t.Errorf("%d and %d s after the sixth repair are the same: %t; the next one is due after 8 s", tt.before, tt.after, same)
+		}
+	}
+}
+
+func TestStateMustBeDescribed(t *testing.T) {
+	type key = cache.ObjectName
+	type memory struct {
+		Count int
+		Last  time.Time
+	}
+	type controller[T any] struct {
+		sync.Mutex
+
+		Memory map[key]memory
+		More   T
+	}
+	for _, tt := range []struct {
+		controller                   any
+		ofController, ofMemory, want string
+	}{
+		{&controller[int]{}, "Memory More:not", "Count:3 Last:pause=Count", "<nil>"},
+		{&controller[map[key][]string]{}, "Memory More", "Count Last:until", "<nil>"},
+		{&controller[int]{}, "Memory", "Count Last", "controller.More is not described"},
+		{&controller[int]{}, "Memory More:not other", "Count Last", "controller.other is described, and the type has no such field"},
+		{&controller[int]{}, "Memory:not More:not", "Count Last", "explore.memory is described, and no state of the controller has the type"},
+		{&controller[int]{}, "Memory More", "Count Last", ".More is a int, and only maps by key are saved"},
+		{&controller[map[string]int]{}, "Memory More", "Count Last", ".More is a map[string]int, and only maps by key are saved"},
+		{&controller[sync.Map]{}, "Memory More", "Count Last", ".More is a sync.Map, and only maps by key are saved"},
+		{&controller[map[key]*sync.Map]{}, "Memory More", "Count Last", ".More is a sync.Map, which can't be saved"},
+		{&controller[int]{}, "Memory More:not", "Last", "memory.Count is not described"},
+		{&controller[int]{}, "Memory More:not", "Count:until Last", `memory.Count is a int, which can't count as "until"`},
+		{&controller[int]{}, "Memory More:not", "Count Last:pause=number", `memory.Last is a time.Time, which can't count as "pause=number"`},
+		{&controller[int]{}, "Memory More:not", "Count Last:2", `memory.Last is a time.Time, which can't count as "2"`},
+	} {
+		described := State{"explore.controller": tt.ofController, "explore.memory": tt.ofMemory}
+		_, err := findRemembered(Subject{Controller: tt.controller, State: described})
+		if got := fmt.Sprint(err); !strings.Contains(got, tt.want) || strings.Contains(got, "\n") {
+			t.Errorf("%T with %q and %q: got the error %s, want %q", tt.controller, tt.ofController, tt.ofMemory, got, tt.want)
 		}
 	}
 }

@@ -45,8 +45,10 @@ type Parts struct {
 
 // Subject is a controller under test, with its event handlers registered.
 type Subject struct {
-	// Controller is where to look for what it remembers.
+	// Controller is where to look for what it remembers, or nil if it remembers nothing, and State
+	// describes that.
 	Controller any
+	State      State
 	// ProcessNextWorkItem syncs the key that the queue returns.
 	ProcessNextWorkItem func(ctx context.Context) bool
 }
@@ -125,7 +127,10 @@ func newRunnerOf(s *scene, create New, version string) (*runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the controller: %w", err)
 	}
-	r.Subject, r.remembered = subject, findRemembered(subject.Controller)
+	r.Subject = subject
+	if r.remembered, err = findRemembered(subject); err != nil {
+		return nil, fmt.Errorf("the state of the controller: %w", err)
+	}
 	return r, nil
 }
 
