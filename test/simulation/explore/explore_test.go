@@ -100,7 +100,7 @@ func TestARepeatedSequenceMustBePossible(t *testing.T) {
 }
 
 func TestActsAreRefusedThatNameNothing(t *testing.T) {
-	for _, text := range []string{"paint a", "drift db", "delete a slowly", ""} {
+	for _, text := range []string{"paint a", "drift db", "delete a slowly", "undo web soon", ""} {
 		w := smallest
 		w.Acts = []string{text}
 		if _, err := Run(w, acting(nil), ""); err == nil || !strings.Contains(err.Error(), "is unknown") {

@@ -5,9 +5,11 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -203,22 +205,25 @@ type act struct {
 	do  func(x explored)
 }
 
-// newAct makes an act from its text: one that model.Parse reads, "undo web", which is a drift
-// while nothing else is in progress, or "allow", which lifts what refuses writes.
+// newAct makes an act from its text: one that model.Parse reads; "undo web", which is a drift
+// while nothing else is in progress; "undo web 70s", which comes after 70 s of that; or "allow",
+// which lifts what refuses writes.
 func (s *scene) newAct(text string) (act, error) {
 	if text == "allow" {
 		return act{text, func(x explored) bool { return x.refusing != Done }, func(x explored) { x.refusing = Done }}, nil
 	}
-	object, isUndo := strings.CutPrefix(text, "undo ")
-	parsed := text
+	words := append(strings.Fields(text), "", "", "")
+	parsed, isUndo, after := text, words[0] == "undo", time.Duration(0)
+	var err error
 	if isUndo {
-		parsed = "drift " + object
+		parsed = "drift " + words[1]
+		after, err = time.ParseDuration(cmp.Or(words[2], "0s"))
 	}
 	a, ok := model.Parse(s.Owner, parsed, func(kind *footest.Kind, name string) bool {
 		_, known := s.slotNamed(kind.Resource.Resource, name)
 		return known
 	})
-	if !ok {
+	if !ok || err != nil {
 		return act{}, fmt.Errorf("world %s: the act %q is unknown, or about an object that it has no name for", s.Name, text)
 	}
 	at, _ := s.slotNamed(a.Kind.Resource.Resource, a.Name)
@@ -227,9 +232,10 @@ func (s *scene) newAct(text string) (act, error) {
 		may: func(x explored) bool {
 			r, ok := a.Request(x.stored(at))
 			isChange := ok && (a.Verb != "update" || fingerprintOf(r.Sent).content != x.store[at].content)
-			return isChange && (!isUndo || x.isQuiet())
+			return isChange && (!isUndo || x.isQuiet() && x.mayPass(x.now+after.Nanoseconds()))
 		},
 		do: func(x explored) {
+			x.now += after.Nanoseconds()
 			r, _ := a.Request(x.stored(at))
 			x.mustServe(&request{r, at})
 		},

@@ -63,6 +63,7 @@ var medium = []World{
 	{Name: "rename, any fault",
 		Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
 	{Name: "fight", Start: settled, Acts: []string{"undo web"}, Users: 4},
+	{Name: "regular opponent", Start: settled, Acts: []string{"undo web 70s"}, Users: 6},
 	{Name: "rename, new one lost",
 		Start: settled, Acts: []string{"rename a api", "strip api"}, Users: 2, Faults: 1, Outcomes: []Outcome{ServerError}},
 	{Name: "open", Start: []string{"create a web 0"}, Acts: []string{"rename a api", "tune web"}, Users: 2},
