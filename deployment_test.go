@@ -36,6 +36,15 @@ func TestANewDeploymentHasTheReplicasThatTheOldOneHasNow(t *testing.T) {
 	})
 }
 
+func TestADeploymentThatIsGoneHasNothingToInherit(t *testing.T) {
+	foo := settledFoo(footest.WithoutReplicas, footest.WithChildName("new"))
+	testWith(t, holdChildren, world(foo, footest.Child("a", footest.ScaledTo(2))), func(f *fixture) {
+		f.deleteChild("web") // the cache has not seen this
+		footest.Must(t, f.sync())
+		footest.ExpectEqual(t, "the number of replicas", new(int32(1)), f.deployment("new").Spec.Replicas)
+	})
+}
+
 // deployment returns a Deployment from the API server.
 func (f *fixture) deployment(name string) *appsv1.Deployment {
 	f.t.Helper()

@@ -67,6 +67,10 @@ func (f *fixture) fight(ends func(f *fixture)) {
 	advance(time.Minute)
 	f.expectReady("a", "True Available of 1")
 	f.expectStalled("")
+	f.change("web", footest.Drifted)
+	advance(time.Second)
+	f.expectWanted()
+	f.expectStalled("") // one repair is no fight
 }
 
 // Carrying out a spec is not a repair until the status for it is stored. If no status can be

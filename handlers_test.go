@@ -96,6 +96,8 @@ func TestAResyncOfChildrenQueuesNothing(t *testing.T) {
 		// No Foo wants this name, so only the owner reference leads to the Foo.
 		f.primary.updated(oldChild(), oldChild(footest.WithoutOwner, footest.AtVersion("21")))
 		f.expectQueued(1, "a Foo lost a child")
+		f.primary.updated(oldChild(footest.WithoutOwner), oldChild(footest.WithoutOwner, footest.WithAdoptBy("a"), footest.AtVersion("21")))
+		f.expectQueued(1, "a Foo was handed a child")
 	})
 }
 
@@ -106,6 +108,19 @@ func TestMissedDeletionsAreHandled(t *testing.T) {
 			FinalStateUnknown: &cache.DeletedFinalStateUnknown{Key: footest.Namespace + "/web"},
 		})
 		f.expectQueued(1, "a tombstone of a child without the object")
+	})
+}
+
+// Only sixteen Foos are queued for a name, so that those which no longer want it must not be among them.
+func TestFoosInDeletionDoNotWaitForAName(t *testing.T) {
+	waiting := world(footest.Foo("a"))
+	for i := range 10 * maxAsking {
+		waiting = append(waiting, footest.Foo(fmt.Sprint("gone-", i), footest.BeingDeleted))
+	}
+	test(t, waiting, func(f *fixture) {
+		f.drainQueue()
+		f.primary.added(footest.Child("b"), false)
+		f.expectQueued(2, "one waits for the name, and one has it")
 	})
 }
 

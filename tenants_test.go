@@ -228,6 +228,26 @@ func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 	})
 }
 
+func TestADeletedFooHoldsUpNoOther(t *testing.T) {
+	test(t, atRest(), func(f *fixture) {
+		key := footest.KeyOf(settledFoo())
+		f.rollouts.Limit = 1
+		f.rollouts.Begin(key)
+		for range 4 { // one more than are written at once
+			f.replaced.Observe(settledFoo())
+		}
+		f.deleteFoo("a")
+		advance(0)
+		footest.Must(t, f.sync())
+		if wait := f.rollouts.Begin(footest.KeyOf(footest.Foo("b"))); wait > 0 {
+			t.Errorf("the rollout of another Foo waits for %s", wait)
+		}
+		if wait := f.replaced.Wait(settledFoo()); wait > 0 {
+			t.Errorf("a status of the next Foo waits for %s", wait)
+		}
+	})
+}
+
 // A change of a Foo in its back-off waits for the next sync. During a sync that has already
 // read the Foo, there may be no next one.
 func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {

@@ -94,6 +94,15 @@ func TestDeleteNamesWhatItDeletes(t *testing.T) {
 	})
 }
 
+// Another client deletes the old child after the live read.
+func TestTheDeletionOfAChildThatIsGoneIsNoError(t *testing.T) {
+	test(t, atRest(oldChild()), func(f *fixture) {
+		f.refuse("delete", children, apierrors.NewNotFound(footest.Primary.Resource.GroupResource(), "old"))
+		footest.Must(t, f.sync())
+		f.expectWrites(deleteChild)
+	})
+}
+
 // An owner's UID means nothing in another namespace.
 func TestChildrenOfOtherNamespacesAreIgnored(t *testing.T) {
 	elsewhere := func(name string) footest.Object {
