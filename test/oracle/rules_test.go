@@ -104,7 +104,7 @@ func TestAtRest(t *testing.T) {
 		{"a child of nobody", []footest.Object{footest.Child("b")}, false, kind + " web belongs to a deleted owner"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			wrong := strings.Join(World{footest.FooOwner, tt.objects, tt.refused}.WrongAtRest(), "; ")
+			wrong := strings.Join(World{Owner: footest.FooOwner, Objects: tt.objects, Refused: tt.refused}.WrongAtRest(), "; ")
 			if tt.wrong == "" && wrong != "" || !strings.Contains(wrong, tt.wrong) || tt.wrong != "" && wrong == "" {
 				t.Errorf("it says %q, want %q", wrong, tt.wrong)
 			}

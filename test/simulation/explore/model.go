@@ -280,6 +280,9 @@ func (x explored) write(sent *request, stored footest.Object) (footest.Object, e
 	if change.Event == watch.Added {
 		x.created++
 		change.Object.SetUID(uidText(x.created))
+		if x.CollectorAway { // elsewhere, the dates would only make more states
+			change.Object.SetCreationTimestamp(metav1.NewTime(epoch.Add(time.Duration(x.now))))
+		}
 	}
 	return x.commit(sent.slot, change), nil
 }

@@ -101,6 +101,23 @@ func (x explored) judgeStored(sent *request, before *object) {
 		}
 	case oracle.ClaimsReady(after.Object) && !x.wasReady[sent.slot]:
 		x.breaks("%s reports Ready for generation %d, which has not been ready yet", x.describe(sent.slot), after.GetGeneration())
+	case x.CollectorAway && oracle.IsStalled(after.Object):
+		x.judgeStalled(after)
+	}
+}
+
+// collectorsTime is how long the garbage collector may take before someone has to act.
+const collectorsTime = 30 * time.Second
+
+// judgeStalled checks that a recreated owner does not say that someone has to act while the garbage
+// collector may still delete its predecessor's child.
+func (x explored) judgeStalled(foo *object) {
+	age := epoch.Add(time.Duration(x.now)).Sub(foo.GetCreationTimestamp().Time)
+	for _, kind := range x.Owner.Kinds {
+		child := kind.Find(x.world().Objects, kind.Name(foo.Object))
+		if child != nil && metav1.GetControllerOf(child) != nil && x.world().OwnerOf(child) == nil && age < collectorsTime {
+			x.breaks("%s is Stalled after %s, although %s of its predecessor waits for the garbage collector", x.describe(foo.slot), age, child.GetName())
+		}
 	}
 }
 

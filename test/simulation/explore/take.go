@@ -206,18 +206,20 @@ type act struct {
 }
 
 // newAct makes an act from its text: one that model.Parse reads; "undo web", which is a drift
-// while nothing else is in progress; "undo web 70s", which comes after 70 s of that; or "allow",
-// which lifts what refuses writes.
+// while nothing else is in progress; "undo web 70s", which comes after 70 s of that; "collect web",
+// which the garbage collector deletes if its owner is gone; or "allow", which lifts what refuses writes.
 func (s *scene) newAct(text string) (act, error) {
 	if text == "allow" {
 		return act{text, func(x explored) bool { return x.refusing != Done }, func(x explored) { x.refusing = Done }}, nil
 	}
 	words := append(strings.Fields(text), "", "", "")
-	parsed, isUndo, after := text, words[0] == "undo", time.Duration(0)
+	parsed, isUndo, isCollection, after := text, words[0] == "undo", words[0] == "collect", time.Duration(0)
 	var err error
 	if isUndo {
 		parsed = "drift " + words[1]
 		after, err = time.ParseDuration(cmp.Or(words[2], "0s"))
+	} else if isCollection {
+		parsed = "remove " + words[1]
 	}
 	a, ok := model.Parse(s.Owner, parsed, func(kind *footest.Kind, name string) bool {
 		_, known := s.slotNamed(kind.Resource.Resource, name)
@@ -232,7 +234,8 @@ func (s *scene) newAct(text string) (act, error) {
 		may: func(x explored) bool {
 			r, ok := a.Request(x.stored(at))
 			isChange := ok && (a.Verb != "update" || fingerprintOf(r.Sent).content != x.store[at].content)
-			return isChange && (!isUndo || x.isQuiet() && x.mayPass(x.now+after.Nanoseconds()))
+			return isChange && (!isUndo || x.isQuiet() && x.mayPass(x.now+after.Nanoseconds())) &&
+				(!isCollection || x.world().OwnerOf(x.stored(at)) == nil)
 		},
 		do: func(x explored) {
 			x.now += after.Nanoseconds()
@@ -251,7 +254,7 @@ func (x explored) mustServe(sent *request) {
 
 // world returns all that there is.
 func (x explored) world() oracle.World {
-	w := oracle.World{Owner: x.Owner, Refused: x.refusing != Done}
+	w := oracle.World{Owner: x.Owner, Refused: x.refusing != Done, CollectorAway: x.CollectorAway}
 	for _, object := range x.store {
 		if object != nil {
 			w.Objects = append(w.Objects, object.Object)
@@ -262,7 +265,7 @@ func (x explored) world() oracle.World {
 
 func (x explored) controlPlaneSteps(all []step) []step {
 	model.Duties(x.world(), func(duty model.Duty, object footest.Object) {
-		if duty == model.Advance && slices.Contains(x.Stuck, object.GetName()) {
+		if duty == model.Advance && slices.Contains(x.Stuck, object.GetName()) || duty == model.Collect && x.CollectorAway {
 			return
 		}
 		at, _ := x.slotOf(object)

@@ -54,6 +54,7 @@ var small = []World{
 	{Name: "in service", Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, EachWrite: true},
 	{Name: "stuck",
 		Start: settled, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
+	{Name: "collector away", Start: settled, Acts: []string{"delete a", "create a web", "collect web"}, Users: 3, CollectorAway: true},
 }
 
 // medium are those that show the mutants, with the small ones before them: a mutant's exploration
@@ -159,6 +160,8 @@ type World struct {
 	// Stuck are the names of children whose own controllers never report that they are ready,
 	// as with an image that can't be pulled.
 	Stuck []string
+	// CollectorAway is true if the garbage collector deletes only what an act names.
+	CollectorAway bool
 	// HandlersLag is true if a sync may come between a change of a cache and the event
 	// handler that hears of it.
 	HandlersLag bool
