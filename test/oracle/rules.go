@@ -96,6 +96,8 @@ type World struct {
 	Objects []footest.Object
 	// Refused is true if someone refuses each write of a child.
 	Refused bool
+	// Undeletable are the names of children whose deletion someone refuses.
+	Undeletable []string
 	// CollectorAway is true if no one deletes the children of deleted owners.
 	CollectorAway bool
 }
@@ -204,9 +206,13 @@ func isFinal(reason string) bool {
 // wrongChild returns the reason that an owner's status must give for a child that is not as
 // asked, or what is wrong if there is no reason for it.
 func (w World) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong string) {
-	named, owned, serving := kind.Find(w.Objects, kind.Name(foo)), 0, 0
+	named, owned, serving, undeletable := kind.Find(w.Objects, kind.Name(foo)), 0, 0, 0
 	for _, child := range w.Objects {
 		if !kind.Is(child) || !metav1.IsControlledBy(child, foo) {
+			continue
+		}
+		if child != named && slices.Contains(w.Undeletable, child.GetName()) {
+			undeletable++
 			continue
 		}
 		owned++
@@ -223,6 +229,8 @@ func (w World) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong
 		return "Terminating", ""
 	case isIts && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && (owned == 1+serving || w.lacks(foo)):
 		return "Progressing", ""
+	case isIts && kind.Differs(named, foo) == "" && owned == 1 && undeletable > 0:
+		return kind.Kind + "Failed", ""
 	case isIts && kind.Differs(named, foo) == "" && (owned == 1 || w.lacks(foo)):
 		return "", ""
 	case footest.IsSuspended(foo):

@@ -322,7 +322,8 @@ func (x explored) answer(sent *request, outcome Outcome) (runtime.Object, error)
 
 // refuses reports whether a call is refused now.
 func (x explored) refuses(sent *request) bool {
-	return x.refusing != Done && sent.Verb != "get" && sent.isOfChild(x)
+	return x.refusing != Done && sent.Verb != "get" && sent.isOfChild(x) ||
+		sent.Verb == "delete" && slices.Contains(x.Undeletable, x.names[sent.slot].name)
 }
 
 // refusal returns the answer to a write that is refused.

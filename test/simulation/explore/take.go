@@ -173,7 +173,8 @@ func (r *runner) answerCall(x explored, i int, key slot, outcome Outcome) {
 	if outcome != Done {
 		x.faults--
 	}
-	x.wrote = x.refusing == Done
+	// A refused deletion is retried forever, after the reads that precede it.
+	x.wrote = x.refusing == Done && (len(x.Undeletable) == 0 || s.pending.Verb != "get" && !x.refuses(s.pending))
 	returned, err := x.answer(s.pending, outcome)
 	c := &x.controllers[i]
 	got := answer{moment: moment{x.now, c.views, c.memory}, err: err}
@@ -254,7 +255,7 @@ func (x explored) mustServe(sent *request) {
 
 // world returns all that there is.
 func (x explored) world() oracle.World {
-	w := oracle.World{Owner: x.Owner, Refused: x.refusing != Done, CollectorAway: x.CollectorAway}
+	w := oracle.World{Owner: x.Owner, Refused: x.refusing != Done, Undeletable: x.Undeletable, CollectorAway: x.CollectorAway}
 	for _, object := range x.store {
 		if object != nil {
 			w.Objects = append(w.Objects, object.Object)

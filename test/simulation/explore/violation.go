@@ -5,6 +5,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ func (x explored) describeStep(s step) string {
 		pending := x.controllers[s.controller].syncs[s.a].pending
 		outcome := Outcome(s.b)
 		if outcome == Done && x.refuses(pending) {
-			outcome = x.refusing
+			outcome = cmp.Or(x.refusing, Refused)
 		}
 		return fmt.Sprintf("%s%s -> %s", who, pending, outcome)
 	case opTime:
@@ -158,10 +159,11 @@ func (r *runner) rest(current *state) (*state, error) {
 		x := explored{current, r.scene}
 		possible := x.steps()
 		next := slices.IndexFunc(possible, step.bySystem)
-		if next < 0 {
-			if wrong := x.world().WrongAtRest(); len(wrong) > 0 {
-				return nil, fmt.Errorf("at rest: %s", strings.Join(wrong, "; "))
-			}
+		wrong := x.world().WrongAtRest()
+		if next < 0 && len(wrong) > 0 {
+			return nil, fmt.Errorf("at rest: %s", strings.Join(wrong, "; "))
+		}
+		if next < 0 || len(r.Undeletable) > 0 && x.isQuiet() && len(wrong) == 0 { // a refused deletion is retried forever
 			return current, nil
 		}
 		current = r.take(current, possible[next])

@@ -54,6 +54,8 @@ var small = []World{
 	{Name: "in service", Start: []string{"create a web", "scale a"}, Acts: []string{"rename a api"}, Users: 1, EachWrite: true},
 	{Name: "stuck",
 		Start: settled, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
+	{Name: "deletion refused",
+		Start: []string{"create a api", "rename a db"}, Acts: []string{"rename a web"}, Users: 1, Children: []string{"web", "api", "db"}, Undeletable: []string{"api"}},
 	{Name: "collector away", Start: settled, Acts: []string{"delete a", "create a web", "collect web"}, Users: 3, CollectorAway: true},
 }
 
@@ -160,6 +162,8 @@ type World struct {
 	// Stuck are the names of children whose own controllers never report that they are ready,
 	// as with an image that can't be pulled.
 	Stuck []string
+	// Undeletable are the names of children whose deletion by a controller is refused.
+	Undeletable []string
 	// CollectorAway is true if the garbage collector deletes only what an act names.
 	CollectorAway bool
 	// HandlersLag is true if a sync may come between a change of a cache and the event
