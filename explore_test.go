@@ -70,7 +70,7 @@ var exploredState = explore.State{
 	"queue.keyBackoff":    "failures syncing failed held stale until:until reported:not",
 	"queue.failedPart":    "Attempt inputs err until:until races:2 refusals:6 outages:2",
 	"queue.Attempt":       "Again After RefusalBackoff Held Expected",
-	"queue.Rollouts":      "Clock:not Limit:not begun waiting",
+	"memory.Rollouts":     "Clock:not Limit:not begun waiting",
 	"memory.Map":          "byKey",
 	"memory.Owner":        "uid Written Stale Progress Flapping Pruned Transition children",
 	"memory.Child":        "kind Written Confirmed Mutation NewSpec Problem repairs",

@@ -76,7 +76,7 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{contract, `once rejections have lasted (\d+) s`, "writes.go", "Second", "refusedFor"},
 		{contract, `quotes at most (\d+) bytes`, "internal/plan/status.go", "", "maxServerWords"},
 		{contract, `more than ([\d,]+) characters, or of more than (\d+) labels`, "internal/plan/deployment.go", "", "maxSelector maxSelectorTexts"},
-		{manual, `a rollout counts for at most (\d+) minutes`, "internal/queue/shares.go", "Minute", "rolloutTimeout"},
+		{manual, `a rollout counts for at most (\d+) minutes`, "internal/memory/rollouts.go", "Minute", "rolloutTimeout"},
 		{manual, `Syncs in progress have (\d+) s`, "controller.go", "Second", "drainTimeout"},
 		{manual, `the release of the Lease (\d+) s`, "internal/election/election.go", "Second", "ReleaseTimeout"},
 		{manual, `events (\d+) s, and responses`, "main.go", "Second", "flushTimeout"},
