@@ -323,7 +323,7 @@ func TestAFailedRolloutHidesNothing(t *testing.T) {
 // An update that stays refused stalls the Foo, although others change the Deployment all the time.
 func TestARefusalIsStalledAlthoughTheDeploymentChanges(t *testing.T) {
 	testRunning(t, world(footest.Foo("a"), footest.Child("a", footest.Drifted)), func(f *fixture) {
-		f.refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		refused := f.refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 		for i := range 10 {
 			f.change("web", footest.Changed(func(deployment *appsv1.Deployment) {
 				deployment.Annotations = map[string]string{"i": fmt.Sprint(i)}
@@ -332,6 +332,13 @@ func TestARefusalIsStalledAlthoughTheDeploymentChanges(t *testing.T) {
 			advance(20 * time.Second)
 		}
 		f.expectStalled(failed)
+		refused.over.Store(true)
+		advance(5 * time.Minute)
+		f.expectWanted()
+		refused.over.Store(false)
+		f.change("web", footest.Drifted)
+		advance(refusedFor - time.Second) // another refusal may pass
+		f.expectStalled("")
 	})
 }
 

@@ -87,6 +87,18 @@ func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
 	})
 }
 
+// The first write of a new spec may already be undone.
+func TestAFightMayBeginWithANewSpec(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		f.undo()
+		f.scale("a", 5)
+		advance(10 * time.Second)
+		if updates := f.count(updateChild); updates > 8 {
+			t.Errorf("10 s of a fight led to %d updates", updates)
+		}
+	})
+}
+
 // The same with a definition that has no status subresource, such as upstream's.
 func TestAFightIsDampedWithoutAStatusSubresource(t *testing.T) {
 	for name, fight := range map[string]func(f *fixture){
@@ -231,6 +243,8 @@ func TestASecondAttemptIsNoRepair(t *testing.T) {
 			f.scale("a", 3+replicas)
 			advance(time.Second)
 		}
+		f.scale("a", 8) // a new spec that needs no write
+		advance(time.Second)
 		if known := f.memory.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("web").Count(f.cachedFoo("a")) > 0 || known.NewSpec != 0 {
 			t.Errorf("after changes of the spec, %+v is known", known)
 		}
