@@ -118,12 +118,13 @@ func (fight *Fight) remedy(c *ChildKind) string {
 
 // IsReleasing reports whether an owner is about to give up an object that it controls: it is being
 // deleted, or it wants another name, and nothing keeps it from changing over. its is the object
-// with that name, or nil. An owner whose new name is taken keeps the object.
+// with that name, or nil. An owner whose new name is taken, or that is stalled, for example because
+// it is suspended, keeps the object.
 func (c *ChildKind) IsReleasing(holder Owner, object, its Object) bool {
 	switch {
 	case IsTerminating(holder):
 		return true
-	case c.Wanted(holder) && c.Name(holder) == object.GetName(), holder.IsSuspended():
+	case c.Wanted(holder) && c.Name(holder) == object.GetName():
 		return false
 	case its != nil && c.Wanted(holder) && !c.OwnerKind.IsControlledBy(its, holder):
 		return false
