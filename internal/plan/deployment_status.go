@@ -89,8 +89,8 @@ var (
 	withRevision = map[string]string{revisionAnnotation: "some"}
 )
 
-// The names that Kubernetes' Deployment controller uses (k8s.io/kubernetes,
-// pkg/controller/deployment/util).
+// The names that Kubernetes' Deployment controller uses
+// (k8s.io/kubernetes/pkg/controller/deployment/util).
 const (
 	newReplicaSetAvailable = "NewReplicaSetAvailable"
 	revisionAnnotation     = "deployment.kubernetes.io/revision"
