@@ -166,13 +166,14 @@ func TestARefusedAdoptionIsTriedAgainWhenTheChildChanges(t *testing.T) {
 }
 
 func TestAFailedReadNamesItsChild(t *testing.T) {
-	testRunning(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a"), oldChild()), func(f *fixture) {
+	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a"), oldChild()), func(f *fixture) {
 		f.on("get", children, func(action clienttesting.Action) error {
 			if action.(clienttesting.GetAction).GetName() == "old" {
 				return serverFails
 			}
 			return nil
 		})
+		defer f.start(2)()
 		advance(time.Minute)
 		if ready := footest.ReadyOf(f.cachedFoo("a").Status); !strings.Contains(ready.Message, `"old" could not be checked yet`) {
 			t.Errorf("the condition is %q", ready.Message)

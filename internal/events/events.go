@@ -162,7 +162,7 @@ const (
 // Event up if there are too many similar Events, if the API server refuses the Event, or after
 // too many attempts.
 func (r *Recorder) send(of *objectEvents) (again bool) {
-	event := of.events[0]
+	event := of.first
 	logger := klog.LoggerWithValues(r.logger, "about", klog.KRef(of.object.namespace, of.name), "reason", event.Reason)
 	if of.correlated == nil {
 		// A repeated Event only raises the count of the first.

@@ -39,6 +39,8 @@ type objectEvents struct {
 	object
 	*namespace
 	events []*corev1.Event // oldest first
+	// first is the one that is being written: only its writer reads it without the lock.
+	first *corev1.Event
 	// attempts counts how often the first was sent, as its correlation says.
 	attempts   int
 	correlated *record.EventCorrelateResult
@@ -110,7 +112,7 @@ func (r *Recorder) next(ctx context.Context) *objectEvents {
 		of, wait := r.take(time.Now())
 		if of != nil {
 			r.writing++
-			of.isWritten = true
+			of.isWritten, of.first = true, of.events[0]
 			return of
 		}
 		if r.count == 0 && r.dropped > 0 {

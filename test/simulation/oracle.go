@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/record"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/oracle"
 )
@@ -243,6 +244,9 @@ func (r recorder) Event(object runtime.Object, _, reason, _ string) {
 	name, uid := object.(footest.Object).GetName(), object.(footest.Object).GetUID()
 	c := r.conn
 	c.cluster.tracef("%s: event %s on %s %s", c.name, reason, c.cluster.owner, name)
+	if reason == samplev1alpha1.ReasonRepairsUndone {
+		return // about an opponent, and no transition
+	}
 	c.mu.Lock()
 	c.pendingEvents[uid]--
 	tooMany := c.pendingEvents[uid] < 0
