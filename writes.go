@@ -149,7 +149,9 @@ func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
 	if err := s.wrote(ctx, child, "create", "Created", created); err != nil {
 		return err
 	}
-	s.repaired(ctx, child, plan.Fight{Write: plan.ActionCreate, Name: created.GetName()})
+	if child.CurrentDrift == "" { // admission is not an opponent
+		s.repaired(ctx, child, plan.Fight{Write: plan.ActionCreate, Name: created.GetName()})
+	}
 	return nil
 }
 
