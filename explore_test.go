@@ -77,7 +77,7 @@ var exploredState = explore.State{
 	"memory.Written":      "resourceVersion at",
 	"memory.Confirmation": "generation child version",
 	"memory.Mutation":     "child ownerGeneration childVersion differs",
-	"memory.Repairs":      "series name generation undone fight",
+	"memory.Repairs":      "series what generation undone fight",
 	"memory.Problem":      "what since",
 	"memory.Flapping":     "series generation",
 	"plan.Fight":          "Write Name By Drift",

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/internal/plan"
 	"example.com/sample-controller/internal/queue"
@@ -36,10 +37,16 @@ func (s *ownerSync) isRepair(child *plan.Child) bool {
 	return s.memory.Child(child.Kind).NewSpec != s.owner.GetGeneration()
 }
 
+// repairsOf returns the repairs of an object by one kind of write: a user who deletes an object once
+// does not continue a fight over its fields.
+func (s *ownerSync) repairsOf(child *plan.Child, write plan.Action, name string) *memory.Repairs {
+	return s.memory.Child(child.Kind).Repairs(string(write) + " " + name)
+}
+
 // mustWait reports whether a write to an object has to wait because another client has undone
 // the last ones, and if so, requeues the Foo.
-func (s *ownerSync) mustWait(child *plan.Child, name string) bool {
-	wait := s.memory.Child(child.Kind).Repairs(name).Wait(s.owner, s.fightPeriod, s.clock.Now())
+func (s *ownerSync) mustWait(child *plan.Child, write plan.Action, name string) bool {
+	wait := s.repairsOf(child, write, name).Wait(s.owner, s.fightPeriod, s.clock.Now())
 	if wait > 0 {
 		s.observeFights(child)
 		s.queue.AddAfter(s.key, wait)
@@ -66,7 +73,7 @@ func (s *ownerSync) observeFights(child *plan.Child) {
 // repaired records a write to a child that was made necessary by another client, if it was.
 func (s *ownerSync) repaired(ctx context.Context, child *plan.Child, fight plan.Fight) {
 	known := s.memory.Child(child.Kind)
-	repairs, isRepair := known.Repairs(fight.Name), s.isRepair(child)
+	repairs, isRepair := s.repairsOf(child, fight.Write, fight.Name), s.isRepair(child)
 	if fight.Write == plan.ActionDelete {
 		// What is left over from a rename is deleted before the status says Ready.
 		isRepair = plan.SaysReady(s.owner) || repairs.Count(s.owner) > 0 || s.crdMismatch.HasNoSubresource()

@@ -57,7 +57,7 @@ func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Act
 func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan.Action) error {
 	switch action {
 	case plan.ActionCreate:
-		if s.mustWait(child, child.Name(s.owner)) {
+		if s.mustWait(child, plan.ActionCreate, child.Name(s.owner)) {
 			return nil
 		}
 		return s.create(ctx, child)
@@ -107,7 +107,7 @@ func (s *ownerSync) isUseless(child *plan.Child) bool {
 	if child.Action == plan.ActionAdopt {
 		return false
 	}
-	if s.mustWait(child, child.Named.GetName()) {
+	if s.mustWait(child, plan.ActionUpdate, child.Named.GetName()) {
 		return true
 	}
 	child.Paced = s.waitsToRestart(child)
@@ -288,7 +288,7 @@ func (s *ownerSync) takeDeletion(ctx context.Context, child *plan.Child) {
 			child.Failure = cmp.Or(child.Failure, err)
 			continue
 		}
-		if s.mustWait(child, obsolete.GetName()) {
+		if s.mustWait(child, plan.ActionDelete, obsolete.GetName()) {
 			continue
 		}
 		err := s.deleteObsolete(ctx, child, obsolete.GetName())

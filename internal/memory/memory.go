@@ -61,18 +61,18 @@ type Child struct {
 	repairs   []*Repairs
 }
 
-// maxRepaired bounds the number of objects of a kind whose repairs are remembered.
+// maxRepaired bounds the number of series of repairs of a kind that are remembered.
 const maxRepaired = 16
 
-// Repairs returns the repairs of the object with a name. If there are too many, it replaces the
-// oldest of those that were repaired least often.
-func (c *Child) Repairs(name string) *Repairs {
+// Repairs returns a series of repairs: what names an object and how it is repaired. If there are too
+// many, it replaces the oldest of the shortest ones.
+func (c *Child) Repairs(what string) *Repairs {
 	for _, repairs := range c.repairs {
-		if repairs.name == name {
+		if repairs.what == what {
 			return repairs
 		}
 	}
-	added := &Repairs{name: name}
+	added := &Repairs{what: what}
 	if len(c.repairs) < maxRepaired {
 		c.repairs = append(c.repairs, added)
 		return added

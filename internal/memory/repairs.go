@@ -67,7 +67,7 @@ func (s *series) left(period time.Duration, now time.Time) time.Duration {
 type Repairs struct {
 	series
 
-	name       string
+	what       string
 	generation int64
 	// undone is true if the last repair is known to have been undone.
 	undone bool
@@ -86,12 +86,12 @@ func (r *Repairs) goesOn(owner metav1.Object, period time.Duration, now time.Tim
 }
 
 // Forget ends the series.
-func (r *Repairs) Forget() { *r = Repairs{name: r.name} }
+func (r *Repairs) Forget() { *r = Repairs{what: r.what} }
 
 // Observe records a repair: what was repaired, and who made it necessary.
 func (r *Repairs) Observe(owner metav1.Object, fight plan.Fight, now time.Time) {
 	if r.generation != owner.GetGeneration() {
-		*r = Repairs{name: r.name, generation: owner.GetGeneration()}
+		*r = Repairs{what: r.what, generation: owner.GetGeneration()}
 	}
 	r.count, r.last, r.undone, r.fight = r.count+1, now, false, fight
 }
