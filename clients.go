@@ -136,20 +136,13 @@ func (k *childAPI) named(owner plan.Owner) plan.Object {
 	return named
 }
 
-// holderOf returns the cached owner that controls a child, or nil.
-func (k *childAPI) holderOf(child plan.Object) plan.Owner {
-	if child == nil {
+// cachedOwner returns the owner with a key from the cache, or nil.
+func (c *Controller) cachedOwner(key cache.ObjectName) plan.Owner {
+	owner, err := cached(c.cache, key)
+	if err != nil {
 		return nil
 	}
-	ref := k.row.OwnerKind.ControllerOf(child)
-	if ref == nil {
-		return nil
-	}
-	holder, err := cached(k.controller.cache, cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
-	if err != nil || holder == nil || holder.GetUID() != ref.UID {
-		return nil
-	}
-	return holder
+	return owner
 }
 
 // ensureReady returns ErrStale unless the caches include the last writes for an owner.
@@ -167,7 +160,7 @@ func (s *ownerSync) world() *plan.World {
 	return s.kind.NewWorld(s.owner, func(row *plan.ChildKind) plan.Found {
 		k := s.apiOf(row)
 		found := plan.Found{Named: k.named(s.owner), Controlled: k.controlledBy(s.owner)}
-		if found.Holder = k.holderOf(found.Named); found.Holder != nil {
+		if found.Holder = s.kind.HolderOf(found.Named, s.cachedOwner); found.Holder != nil {
 			found.HolderNamed = k.named(found.Holder)
 		}
 		return found

@@ -28,6 +28,22 @@ func (k *OwnerKind) ControllerOf(object metav1.Object) *metav1.OwnerReference {
 	return nil
 }
 
+// HolderOf returns the owner of the kind that controls an object, or nil. find returns the owner with
+// a key, or nil.
+func (k *OwnerKind) HolderOf(object Object, find func(key cache.ObjectName) Owner) Owner {
+	if object == nil {
+		return nil
+	}
+	ref := k.ControllerOf(object)
+	if ref == nil {
+		return nil
+	}
+	if holder := find(cache.ObjectName{Namespace: object.GetNamespace(), Name: ref.Name}); holder != nil && holder.GetUID() == ref.UID {
+		return holder
+	}
+	return nil
+}
+
 // isNamedBy reports whether an owner reference names an owner of the kind. It ignores the
 // version, because a reference outlives the API version that it was written with.
 func (k *OwnerKind) isNamedBy(ref *metav1.OwnerReference) bool {

@@ -116,7 +116,11 @@ func Of(kind *plan.OwnerKind, foo plan.Owner, objects World, now metav1.Time) *S
 	sync := &Sync{Kind: kind, Owner: kept(kind.Transform, foo)}
 	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) plan.Found {
 		found := plan.Found{Named: kept(row.Transform, objects.named(row, foo)), Controlled: objects.ControlledBy(row, foo)}
-		if found.Holder = objects.holderOf(row, found.Named); found.Holder != nil {
+		if found.Holder = kind.HolderOf(found.Named, func(key cache.ObjectName) plan.Owner {
+			object, _, _ := objects.of(kind.Resource).GetByKey(key.String())
+			owner, _ := object.(plan.Owner)
+			return owner
+		}); found.Holder != nil {
 			found.HolderNamed = objects.named(row, found.Holder)
 		}
 		return found
@@ -234,22 +238,6 @@ func (w World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
 	found, _, _ := w.of(row.Resource).GetByKey(cache.NewObjectName(foo.GetNamespace(), row.Name(foo)).String())
 	named, _ := found.(plan.Object)
 	return named
-}
-
-// holderOf returns the owner that controls a child, or nil.
-func (w World) holderOf(row *plan.ChildKind, child plan.Object) plan.Owner {
-	if child == nil {
-		return nil
-	}
-	ref := row.OwnerKind.ControllerOf(child)
-	if ref == nil {
-		return nil
-	}
-	found, _, _ := w.of(row.OwnerKind.Resource).GetByKey(cache.NewObjectName(child.GetNamespace(), ref.Name).String())
-	if holder, ok := found.(plan.Owner); ok && holder.GetUID() == ref.UID {
-		return holder
-	}
-	return nil
 }
 
 // ControlledBy returns the objects of a row that a Foo controls, sorted by name.
