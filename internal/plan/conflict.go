@@ -99,13 +99,14 @@ func (c *Child) judgeFight() Verdict {
 func (fight *Fight) Describe(c *ChildKind) string {
 	object := fmt.Sprintf("%s %q", c.Kind, truncate(fight.Name, maxQuotedName))
 	by := "most recently by " + fight.By.describe()
-	switch fight.Write { //nolint:exhaustive // the others are never undone
+	switch fight.Write {
 	case ActionCreate:
 		return fmt.Sprintf("%s is deleted%screation. Stop the client that deletes it, or suspend or delete the %s", object, afterEach, c.OwnerKind.Kind)
 	case ActionDelete:
 		return fmt.Sprintf("%s, which is no longer wanted, is created again%sdeletion, %s. Stop that client", object, afterEach, by)
+	default:
+		return fmt.Sprintf("%s is changed back%srepair, %s: %s. %s", object, afterEach, by, truncate(fight.Drift, maxServerWords), fight.remedy(c))
 	}
-	return fmt.Sprintf("%s is changed back%srepair, %s: %s. %s", object, afterEach, by, truncate(fight.Drift, maxServerWords), fight.remedy(c))
 }
 
 // remedy says how to end a fight over a field. An autoscaler writes to the scale subresource.

@@ -7,6 +7,7 @@ package queue
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -303,7 +304,11 @@ type gauges struct{ longest float64 }
 
 var longestSync = &gauges{}
 
-func init() { workqueue.SetProvider(longestSync) } //nolint:gochecknoinits // only the first one counts, and it stays
+// TestMain sets the provider of metrics: a process has one, and the first stays.
+func TestMain(m *testing.M) {
+	workqueue.SetProvider(longestSync)
+	os.Exit(m.Run())
+}
 
 func (*gauges) Inc()            {}
 func (*gauges) Dec()            {}
