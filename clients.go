@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
-// apisOf maps each kind of internal/plan to the APIs of its objects and of their children, in
+// apisOf maps each kind of pkg/reconcile/plan to the APIs of its objects and of their children, in
 // the order of its table.
 var apisOf = map[string]func(config Config) (api[plan.Owner], []api[plan.Object]){
 	"Foo": func(config Config) (api[plan.Owner], []api[plan.Object]) {

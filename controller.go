@@ -3,7 +3,7 @@
 // The controller takes keys from the work queue and syncs each. Read this file from top to
 // bottom. handlers.go adds keys to the queue, writes.go takes the steps of a sync, fights.go
 // paces those that others undo, clients.go has the calls to the API server, main.go puts a
-// controller together, and internal/plan decides on the steps.
+// controller together, and pkg/reconcile/plan decides on the steps.
 
 package main
 
@@ -24,11 +24,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/memory"
-	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/pkg/process/metrics"
+	"example.com/sample-controller/pkg/reconcile/failure"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/queue"
 )
 
 // drainTimeout bounds how long a stop waits for syncs in progress. Together with the bounds of

@@ -26,13 +26,13 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"example.com/sample-controller/internal/memory"
-	"example.com/sample-controller/internal/metrics"
-	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/pkg/process/metrics"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/queue"
 	"example.com/sample-controller/test/footest"
 )
 

@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/memory"
-	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/queue"
 	"example.com/sample-controller/test/footest"
 )
 

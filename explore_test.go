@@ -25,10 +25,10 @@ import (
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/plan"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	"example.com/sample-controller/pkg/reconcile/failure"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/explore"
 	"example.com/sample-controller/tools/preview"

@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/queue"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/queue"
 )
 
 // observeSpec remembers that a spec is new, until the child is as it says. The status alone does

@@ -2,7 +2,7 @@
 
 // Command sample-controller creates the children of each Foo, a custom resource of the API
 // group samplecontroller.k8s.io, keeps the fields that the Foo owns in the desired state,
-// and reports the result in the Foo's status. internal/plan/kinds.go lists the children.
+// and reports the result in the Foo's status. pkg/reconcile/plan/kinds.go lists the children.
 //
 // It syncs a Foo when the Foo changes, when an object that the Foo controls or wants
 // changes, and at each resync. A sync reads the caches, lets pure functions decide what
@@ -41,20 +41,20 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/election"
-	"example.com/sample-controller/internal/events"
-	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/kubeclient"
-	"example.com/sample-controller/internal/memory"
-	"example.com/sample-controller/internal/metrics"
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/options"
-	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/queue"
-	"example.com/sample-controller/internal/serving"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/pkg/process/election"
+	"example.com/sample-controller/pkg/process/events"
+	"example.com/sample-controller/pkg/process/kubeclient"
+	"example.com/sample-controller/pkg/process/metrics"
+	"example.com/sample-controller/pkg/process/options"
+	"example.com/sample-controller/pkg/process/serving"
+	"example.com/sample-controller/pkg/reconcile/failure"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/queue"
 	"example.com/sample-controller/pkg/signals"
 )
 

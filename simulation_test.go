@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/metrics"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/pkg/process/metrics"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation"
 )

@@ -27,10 +27,10 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"sigs.k8s.io/yaml"
 
-	"example.com/sample-controller/internal/election"
-	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/serving"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/process/election"
+	"example.com/sample-controller/pkg/process/serving"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 

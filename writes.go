@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/memory"
-	"example.com/sample-controller/internal/plan"
-	"example.com/sample-controller/internal/queue"
+	"example.com/sample-controller/pkg/reconcile/failure"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/queue"
 )
 
 const (

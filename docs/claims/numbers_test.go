@@ -24,8 +24,8 @@ func TestNumbersAgree(t *testing.T) {
 	result := numbers(t, faults, `fails 0 of (\d+) rows. Upstream's fails (\d+) of the (\d+) that`)
 	missed, others := count(t, `\| \*\*missed\*\* \|`, bench), count(t, `\| (met|not decided) \|`, bench)
 	faster := numbers(t, bench, `\| throughput / controller-runtime \| ≥ [\d.]+ \| ([\d.]+)`)
-	loop := count(t, "\n", "controller.go", "writes.go", "internal/plan/world.go", "internal/plan/decision.go")
-	plan := slices.DeleteFunc(tracked(t, "internal/plan/*.go"), func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	loop := count(t, "\n", "controller.go", "writes.go", "pkg/reconcile/plan/world.go", "pkg/reconcile/plan/decision.go")
+	plan := slices.DeleteFunc(tracked(t, "pkg/reconcile/plan/*.go"), func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 	const cells = `(?:[^|]*\|){2} ` // two of a table
 	for _, claim := range []struct {
 		document, text string
@@ -63,30 +63,30 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 	const contract, manual = "docs/contract.md", "docs/operations.md"
 	for _, claim := range []struct{ document, text, file, unit, constants string }{
 		{contract, `If many wait, (\d+) and the Foo`, "handlers.go", "", "maxAsking"},
-		{contract, `their number is written at most every (\d+) s`, "internal/memory/status.go", "Second", "ThrottleInterval"},
-		{contract, `who has the name, is written at most every (\d+) s`, "internal/memory/status.go", "Second", "MessageInterval"},
-		{contract, `One status after (\d+) min`, "internal/memory/status.go", "Minute", "crdMismatchRetry"},
-		{contract, `events are deferred for at most (\d+) s`, "internal/events/events.go", "Second", "maxDeferral"},
-		{contract, `([\d,]+) events are kept`, "internal/events/events.go", "", "capacity"},
-		{contract, `doubled each time, up to (\d+) minutes`, "internal/queue/retry.go", "Minute", "LastRetry"},
-		{contract, `After a separate back-off: (\d+) ms`, "internal/queue/retry.go", "Millisecond", "firstRetry"},
-		{contract, `at the latest after (\d+) s. While`, "internal/queue/retry.go", "Second", "BehindRetry"},
-		{contract, `After (\d+) s, doubled, or when`, "internal/queue/retry.go", "Second", "RefusedRetry"},
-		{contract, `Three repairs at once, then (\d+) s after`, "internal/memory/repairs.go", "Second", "firstPause"},
+		{contract, `their number is written at most every (\d+) s`, "pkg/reconcile/memory/status.go", "Second", "ThrottleInterval"},
+		{contract, `who has the name, is written at most every (\d+) s`, "pkg/reconcile/memory/status.go", "Second", "MessageInterval"},
+		{contract, `One status after (\d+) min`, "pkg/reconcile/memory/status.go", "Minute", "crdMismatchRetry"},
+		{contract, `events are deferred for at most (\d+) s`, "pkg/process/events/events.go", "Second", "maxDeferral"},
+		{contract, `([\d,]+) events are kept`, "pkg/process/events/events.go", "", "capacity"},
+		{contract, `doubled each time, up to (\d+) minutes`, "pkg/reconcile/queue/retry.go", "Minute", "LastRetry"},
+		{contract, `After a separate back-off: (\d+) ms`, "pkg/reconcile/queue/retry.go", "Millisecond", "firstRetry"},
+		{contract, `at the latest after (\d+) s. While`, "pkg/reconcile/queue/retry.go", "Second", "BehindRetry"},
+		{contract, `After (\d+) s, doubled, or when`, "pkg/reconcile/queue/retry.go", "Second", "RefusedRetry"},
+		{contract, `Three repairs at once, then (\d+) s after`, "pkg/reconcile/memory/repairs.go", "Second", "firstPause"},
 		{contract, `once rejections have lasted (\d+) s`, "writes.go", "Second", "refusedFor"},
-		{contract, `quotes at most (\d+) bytes`, "internal/plan/status.go", "", "maxServerWords"},
-		{contract, `more than ([\d,]+) characters, or of more than (\d+) labels`, "internal/plan/deployment.go", "", "maxSelector maxSelectorTexts"},
-		{manual, `a rollout counts for at most (\d+) minutes`, "internal/memory/rollouts.go", "Minute", "rolloutTimeout"},
+		{contract, `quotes at most (\d+) bytes`, "pkg/reconcile/plan/status.go", "", "maxServerWords"},
+		{contract, `more than ([\d,]+) characters, or of more than (\d+) labels`, "pkg/reconcile/plan/deployment.go", "", "maxSelector maxSelectorTexts"},
+		{manual, `a rollout counts for at most (\d+) minutes`, "pkg/reconcile/memory/rollouts.go", "Minute", "rolloutTimeout"},
 		{manual, `Syncs in progress have (\d+) s`, "controller.go", "Second", "drainTimeout"},
-		{manual, `the release of the Lease (\d+) s`, "internal/election/election.go", "Second", "ReleaseTimeout"},
+		{manual, `the release of the Lease (\d+) s`, "pkg/process/election/election.go", "Second", "ReleaseTimeout"},
 		{manual, `events (\d+) s, and responses`, "main.go", "Second", "flushTimeout"},
-		{manual, `responses of the metrics port (\d+) s`, "internal/serving/server.go", "Second", "ShutdownTimeout"},
+		{manual, `responses of the metrics port (\d+) s`, "pkg/process/serving/server.go", "Second", "ShutdownTimeout"},
 		{manual, `a leader's Lease expired (\d+) s ago`, "main.go", "Second", "watchdogGrace"},
 		{manual, `a change of its owner queues (\d+)`, "handlers.go", "", "maxAsking"},
-		{manual, `who has the name at most every (\d+) s`, "internal/memory/status.go", "Second", "MessageInterval"},
-		{manual, `it waits, up to (\d+) minutes`, "internal/memory/repairs.go", "Minute", "lastPause"},
-		{manual, `a port holds (\d+) connections`, "internal/serving/connections.go", "", "maxConnections"},
-		{manual, `strangers share (\d+) requests per second`, "internal/serving/gate.go", "", "reviewsPerSecond"},
+		{manual, `who has the name at most every (\d+) s`, "pkg/reconcile/memory/status.go", "Second", "MessageInterval"},
+		{manual, `it waits, up to (\d+) minutes`, "pkg/reconcile/memory/repairs.go", "Minute", "lastPause"},
+		{manual, `a port holds (\d+) connections`, "pkg/process/serving/connections.go", "", "maxConnections"},
+		{manual, `strangers share (\d+) requests per second`, "pkg/process/serving/gate.go", "", "reviewsPerSecond"},
 	} {
 		value := `([\d_]+)\s`
 		if claim.unit != "" {

@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
-	"example.com/sample-controller/internal/failure"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )

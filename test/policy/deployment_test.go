@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 var deployments = &row{

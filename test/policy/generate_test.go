@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The policies of further kinds are generated: from the rows of internal/plan, and from the items of the
+// The policies of further kinds are generated: from the rows of pkg/reconcile/plan, and from the items of the
 // policy for Deployments that judge nothing but metadata. And rows for which no policy is shipped: each
 // owns its children in another way.
 
@@ -30,8 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/randfill"
 
-	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 

@@ -20,12 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/randfill"
 
-	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
-// row is a row of the table in internal/plan, with its own cases.
+// row is a row of the table in pkg/reconcile/plan, with its own cases.
 type row struct {
 	*plan.ChildKind
 	// plausible gives a child with random content what the API server requires, or what

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command kubectl-foo is a kubectl plugin, "kubectl foo". It previews what the controller
-// would write, and explains a Foo's current state. It uses internal/plan, like the
+// would write, and explains a Foo's current state. It uses pkg/reconcile/plan, like the
 // controller of the same build. Only adopt writes to the cluster.
 //
 // internal/cluster reads clusters, internal/explain finds out why, internal/report prints,
@@ -24,7 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )

@@ -19,9 +19,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"example.com/sample-controller/internal/options"
-	"example.com/sample-controller/internal/plan"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	"example.com/sample-controller/pkg/process/options"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 	"example.com/sample-controller/tools/preview"

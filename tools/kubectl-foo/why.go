@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/options"
-	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/pkg/process/options"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"

@@ -137,7 +137,7 @@ func filesOf(first, k names) map[string]string {
 	return map[string]string{
 		api + kind + "_types.go":                                 "types.go.txt",
 		api + kind + "_owner.go":                                 "owner.go.txt",
-		"internal/plan/" + kind + "_kind.go":                     "plan.go.txt",
+		"pkg/reconcile/plan/" + kind + "_kind.go":                "plan.go.txt",
 		"test/" + first.Singular() + "test/" + kind + "_kind.go": "harness.go.txt",
 		"artifacts/examples/example-" + kind + ".yaml":           "example.yaml.txt",
 	}
@@ -155,7 +155,7 @@ type edit struct {
 // edits are the entries for an added kind in other files, with the sample's names.
 var edits = []edit{
 	{"clients.go", `(?s)var apisOf = .*?\n\t\},\n`, false, "clients.go.txt"},
-	{"internal/plan/kinds.go", `\treturn \[\]\*OwnerKind\{[^}]*`, false, ", Foos()"},
+	{"pkg/reconcile/plan/kinds.go", `\treturn \[\]\*OwnerKind\{[^}]*`, false, ", Foos()"},
 	{"test/footest/owners.go", `var Owners = \[\]\*OwnerRow\{[^}]*`, false, ", FooOwner"},
 	{"artifacts/deploy/permissions/controller.yaml", `(?m)^# get: the controller reads a`, true, "rules.yaml.txt"},
 	{"docs/operations.md", `(?m)^\| .get., .list., .watch. \|`, true, "manual.md.txt"},

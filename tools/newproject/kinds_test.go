@@ -19,8 +19,8 @@ func TestAnAddedKindIsPlanned(t *testing.T) {
 	all := texts(t, must(t, full), widget, redirect, addedKind{Kind: "HTTPMouse", Plural: "httpmice", Child: "v1/ConfigMap"})
 	for file, want := range map[string][]string{
 		"clients.go":                                   {"\"Redirect\": func(config Config)", "config.WidgetInformers.Acme().V1().Redirects().Informer()", "config.KubeInformers.Networking().V1().Ingresses().Informer()"},
-		"internal/plan/kinds.go":                       {"return []*OwnerKind{Widgets(image, options...), Redirects(), HTTPMice()}"},
-		"internal/plan/redirect_kind.go":               {"func redirectIngress() Row[*acmev1.Redirect, *networkingv1.Ingress]", "redirect.Spec.IngressName"},
+		"pkg/reconcile/plan/kinds.go":                  {"return []*OwnerKind{Widgets(image, options...), Redirects(), HTTPMice()}"},
+		"pkg/reconcile/plan/redirect_kind.go":          {"func redirectIngress() Row[*acmev1.Redirect, *networkingv1.Ingress]", "redirect.Spec.IngressName"},
 		"test/widgettest/owners.go":                    {"var Owners = []*OwnerRow{WidgetOwner, RedirectOwner, HTTPMouseOwner}"},
 		"test/widgettest/httpmouse_kind.go":            {"delete(configMap.Data, \"owner\")"},
 		"pkg/apis/acme/v1/redirect_types.go":           {"path=redirects,categories=all", "IngressName string `json:\"ingressName\"`"},
@@ -64,7 +64,7 @@ func TestAddedKindsAndTheirChildren(t *testing.T) {
 // TestAddKindRefuses checks the requests that leave the project as it is.
 func TestAddKindRefuses(t *testing.T) {
 	f := newFixture(t)
-	f.write(f.project, "internal/plan/gadget_kind.go", "package plan\n")
+	f.write(f.project, "pkg/reconcile/plan/gadget_kind.go", "package plan\n")
 	f.commit(f.project)
 	before := f.git(f.project, "rev-parse", "HEAD", stateBranch)
 	refuses := func(args, want string) {
@@ -80,7 +80,7 @@ func TestAddKindRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"-into=PROJECT -add-kind=Widget":                "the project has this kind already",
 		"-into=PROJECT -add-kind=Gizmo -plural=widgets": "is already the plural of Widget",
-		"-into=PROJECT -add-kind=Gadget":                "needs internal/plan/gadget_kind.go",
+		"-into=PROJECT -add-kind=Gadget":                "needs pkg/reconcile/plan/gadget_kind.go",
 		"-into=PROJECT -add-kind=Gizmo -child=v1/Gizmo": "client-go does not know this kind",
 		"-into=PROJECT -add-kind=Gizmo -group=acme.dev": "takes the other names from the project",
 		"-into=PROJECT -add-kind=Gizmo -update":         "takes the other names from the project",

@@ -277,7 +277,7 @@ func TestRowsAboutWhatIsLeftOut(t *testing.T) {
 func TestTheReadmeNamesFunctions(t *testing.T) {
 	all := texts(t, must(t, lean), widget)
 	for file, function := range map[string]string{
-		"internal/plan/deployment.go": "Deployment", "internal/plan/kinds.go": "Kinds", "internal/plan/status.go": "WithStatus",
+		"pkg/reconcile/plan/deployment.go": "Deployment", "pkg/reconcile/plan/kinds.go": "Kinds", "pkg/reconcile/plan/status.go": "WithStatus",
 	} {
 		isThere := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + function + `\(`).MatchString(all[file])
 		if !isThere || !strings.Contains(all["README.md"], "`"+function+"`") || !strings.Contains(all["README.md"], file) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package preview computes what the next sync of a Foo would write. It takes the same steps of
-// internal/plan as the controller, on a list of objects, and sends no writes. It knows neither
+// pkg/reconcile/plan as the controller, on a list of objects, and sends no writes. It knows neither
 // what the controller remembers between syncs nor how the API server would respond to a write.
 package preview
 
@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/internal/memory"
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 // Write is what a sync does about one child, or why it does nothing.

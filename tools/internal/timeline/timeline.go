@@ -19,7 +19,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/printable"
 )

@@ -29,8 +29,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/plan"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/preview"
 )
 

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 // Kinds are the program's kinds. A name alone means an object of the first kind. For another

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/sample-controller/internal/plan"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 func TestAnArgumentMeansAnObjectOfAKind(t *testing.T) {

@@ -52,7 +52,7 @@ func TestEveryKindIsFuzzed(t *testing.T) {
 	for _, row := range rows {
 		got = append(got, (&footest.Kind{RowOf: footest.RowOf[footest.Object, footest.Object]{Kind: row.Kind, Resource: row.Resource, Blocks: row.Blocks}}).Describe())
 	}
-	footest.ExpectEqual(t, "the tables of internal/plan, as test/footest has them,", want, got)
+	footest.ExpectEqual(t, "the tables of pkg/reconcile/plan, as test/footest has them,", want, got)
 }
 
 // eachWorld calls a test for each row, with a world of its owner's kind.

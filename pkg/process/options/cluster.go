@@ -29,9 +29,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/election"
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/internal/serving"
+	"example.com/sample-controller/pkg/process/election"
+	"example.com/sample-controller/pkg/process/serving"
 )
 
 // Cluster holds the flags that locate the API server and limit the requests to it.

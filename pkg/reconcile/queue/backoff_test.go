@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/test/footest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/pkg/reconcile/failure"
 )
 
 // The parts of a sync that are not a kind of children.

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/pkg/reconcile/failure"
 )
 
 const (

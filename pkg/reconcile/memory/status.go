@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	"example.com/sample-controller/internal/failure"
-	"example.com/sample-controller/internal/plan"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/failure"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 // ThrottleInterval is how long a status may wait if it differs only in the number of a

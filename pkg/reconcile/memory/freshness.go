@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"example.com/sample-controller/internal/failure"
+	"example.com/sample-controller/pkg/reconcile/failure"
 )
 
 // LastSyncRVGetter is the method of an informer's store that Written needs. Every cache.Store
