@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The controller takes keys from the work queue and syncs each. Read this file from top to
-// bottom. handlers.go adds keys to the queue, writes.go takes the steps of a sync, fights.go
-// paces those that others undo, clients.go has the calls to the API server, main.go puts a
-// controller together, and pkg/reconcile/plan decides on the steps.
+// bottom. handlers.go adds keys to the queue, writes.go takes the steps of a sync, main.go puts the
+// controllers together, internal/kinds declares the children, and pkg/reconcile decides on the steps.
 
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +29,7 @@ import (
 	"example.com/sample-controller/pkg/reconcile/memory"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/queue"
+	"example.com/sample-controller/pkg/reconcile/table"
 )
 
 // drainTimeout bounds how long a stop waits for syncs in progress. Together with the bounds of
@@ -44,19 +45,15 @@ const drainTimeout = 15 * time.Second
 // state, and no Foo is synced twice at the same time. While a call of a sync hangs, another
 // worker takes its turn.
 type Controller struct {
-	api[plan.Owner]
-
-	kind     *plan.OwnerKind
-	children []*childAPI
-	buckets  plan.Buckets
+	kind *table.Kind
 
 	queue   *queue.Queue
 	backoff *queue.Backoff
 	// rollouts bounds how many Foos restart their Pods at the same time.
 	rollouts *memory.Rollouts
 
-	// memory holds what the controller remembers between the syncs of a Foo.
-	memory      memory.Map
+	// known is what the controller remembers between the syncs of a Foo.
+	known       memory.Map
 	crdMismatch *memory.CRDMismatch
 	replaced    *memory.Replaced
 	opponents   *memory.Opponents
@@ -68,6 +65,66 @@ type Controller struct {
 	callTimeout time.Duration
 	metrics     *metrics.Metrics
 }
+
+// Config holds the parts of a Controller.
+type Config struct {
+	// Name is the work queue's name in metrics.
+	Name string
+	// Recorder records an Event for each transition of the condition Ready.
+	Recorder record.EventRecorder
+	Clock    clock.WithTicker
+	// CallTimeout bounds each call to the API server.
+	CallTimeout time.Duration
+	Metrics     *metrics.Metrics
+	// MaxRollouts is how many Foos may restart their Pods at the same time because the Image
+	// has changed. 0 means no limit.
+	MaxRollouts int
+	// FightPeriod is how long a repair must last so that the next one does not count as part of a
+	// fight.
+	FightPeriod time.Duration
+}
+
+// NewController returns the Controller of a kind. Call it before starting the informers.
+func NewController(config Config, kind *table.Kind) (*Controller, error) {
+	if err := kind.Prepare(); err != nil {
+		return nil, fmt.Errorf("preparing the informers: %w", err)
+	}
+	work := queue.New(config.Name, config.Clock)
+	c := &Controller{
+		kind:        kind,
+		queue:       work,
+		backoff:     queue.NewBackoff(work, config.Clock),
+		rollouts:    &memory.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
+		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
+		replaced:    &memory.Replaced{Clock: config.Clock},
+		opponents:   &memory.Opponents{Clock: config.Clock},
+		fightPeriod: cmp.Or(config.FightPeriod, memory.DefaultFightPeriod),
+		recorder:    config.Recorder,
+		clock:       config.Clock,
+		callTimeout: config.CallTimeout,
+		metrics:     config.Metrics,
+	}
+	c.metrics.CountRefusalsBy(failure.Causes...)
+	c.metrics.CountWritesTo(c.statusResource(), "update")
+	for _, row := range kind.Rows {
+		c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
+	}
+	return c, nil
+}
+
+// Resource returns the resource's name, such as "foos".
+func (c *Controller) Resource() string { return c.kind.Resource.Resource }
+
+// statusResource returns the name of the kind's status in metrics.
+func (c *Controller) statusResource() string { return c.Resource() + "/status" }
+
+// CountByReady counts the Foos in the cache by the status of their condition Ready.
+func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
+	return plan.CountByReady(c.kind.Owners.Cache.List())
+}
+
+// HasWaiting reports whether Foos of a namespace are waiting for a worker.
+func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
 
 // Run starts the workers and returns when ctx is done and they have ended. Call it once.
 //
@@ -138,17 +195,21 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), strings.ToLower(c.kind.Kind), klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
 	c.backoff.Begin(key) // a change after this point needs another sync: see updateOwner
-	err := c.syncAndRecover(ctx, key)
+	again, err := c.syncAndRecover(ctx, key)
 	if errors.Is(err, failure.ErrStale) || errors.Is(err, failure.ErrBehind) {
 		c.metrics.StaleSyncs.Inc()
 	}
 	c.metrics.Synced(syncResult(err), c.clock.Since(start))
-	c.handleErr(ctx, key, err)
+	c.handleErr(ctx, key, again, err)
 	return true
 }
 
-// handleErr requeues a key whose sync failed, after a delay that depends on the error.
-func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, err error) {
+// handleErr puts a key back: for the time at which its sync wants to come again, and, if the sync
+// failed, after a delay that depends on the error.
+func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, again time.Duration, err error) {
+	if again > 0 {
+		c.queue.AddAfter(key, again)
+	}
 	if !queue.TriesAgain(err) || ctx.Err() != nil { // a stop, or the loss of the Lease, has canceled the calls
 		c.backoff.Forget(key)
 		return
@@ -170,7 +231,7 @@ var errPanic = errors.New("panic")
 
 // syncAndRecover calls syncHandler and turns a panic into an error, so that a Foo that
 // triggers a bug does not stop the controller for the others.
-func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (err error) {
+func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (again time.Duration, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			c.metrics.Panics.Inc()
@@ -180,146 +241,154 @@ func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (
 	return c.syncHandler(ctx, key)
 }
 
-// ownerSync is a sync of one Foo, with the memory of its earlier syncs.
+// ownerSync is a sync of one Foo.
 type ownerSync struct {
-	*Controller
-	key    cache.ObjectName
-	owner  plan.Owner
-	memory *memory.Owner
+	c     *Controller
+	key   cache.ObjectName
+	owner plan.Owner
+	// known is what earlier syncs of the Foo have left.
+	known *memory.Owner
 }
 
-// syncHandler brings the children of one Foo in line with it. It reads the caches, decides,
-// writes the children that differ, and writes the status if it differs, even if the API
-// server refused a child. It may be called at any time and any number of times.
-func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) error {
-	owner, err := cached(c.cache, key)
-	if owner != nil {
-		if err := c.ensureReady(c.memory.Of(owner)); err != nil {
-			return err
-		}
-		owner, err = cached(c.cache, key) // again: the first read may predate the writes
-	}
+// syncHandler brings the children of one Foo in line with it, and returns after which time to come
+// again; 0 means that only an event can change anything. It reads the caches, decides, writes the
+// children that differ, and writes the status if it differs, even if the API server refused a child.
+// It may be called at any time and any number of times.
+func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) (again time.Duration, err error) {
+	owner, err := c.readFresh(key)
 	if err != nil {
-		return fmt.Errorf("reading the %s from the cache: %w", c.kind.Kind, err)
+		return 0, err
 	}
 	if owner == nil {
-		c.memory.Forget(key)
+		c.known.Forget(key)
 		c.replaced.Forget(key)
 		c.rollouts.End(key)
-		return nil // the garbage collector deletes the children
+		return 0, nil // the garbage collector deletes the children
 	}
-	s := &ownerSync{c, key, owner, c.memory.Of(owner)}
-	defer func() { c.memory.Keep(key, s.memory) }()
-	return s.sync(ctx)
+	s := &ownerSync{c, key, owner, c.known.Of(owner)}
+	defer func() { c.known.Keep(key, s.known) }()
+	return s.run(ctx)
 }
 
-func (s *ownerSync) sync(ctx context.Context) error {
+// readFresh returns a Foo from the cache, or nil if there is none. A sync reads only caches that
+// contain its own last writes; if they don't, it returns ErrStale.
+func (c *Controller) readFresh(key cache.ObjectName) (plan.Owner, error) {
+	owner := c.kind.Owner(key)
+	if owner == nil {
+		return nil, nil //nolint:nilnil // a missing Foo is no error
+	}
+	known, now := c.known.Of(owner), c.clock.Now()
+	err := known.Written.EnsureReady(c.kind.Owners.Cache, now, c.callTimeout)
+	for _, row := range c.kind.Rows {
+		err = cmp.Or(err, known.Child(row.Kind).Written.EnsureReady(row.Cache, now, c.callTimeout))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.kind.Owner(key), nil // again: the first read may predate the writes
+}
+
+func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	// First, because a sync may end early: a status write without a response may lack its Event.
-	if missed := s.memory.Transition.Missed(s.owner); missed != nil {
+	if missed := s.known.Transition.Missed(s.owner); missed != nil {
 		s.recordTransition(s.owner, missed)
 	}
-	if s.memory.Stale.IsOf(s.owner) {
+	if s.known.Stale.IsOf(s.owner) {
 		if err := s.recheckOwner(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	world := s.world()
-	for child, action := range world.Steps() {
-		if action == plan.ActionDelete {
-			s.takeDeletion(ctx, child)
-			continue
-		}
-		s.take(ctx, child, action)
+	world := s.c.kind.NewWorld(s.owner, func(row *plan.ChildKind) plan.Found { return s.c.kind.Find(row, s.owner) })
+	for step := range world.Steps() {
+		world.Record(step, s.take(ctx, step))
 	}
-	err := world.Err()
-	s.observeProblems(world.Children)
+	again, err = world.Again(), world.Err()
 	if queue.IsExpected(err) {
-		return err // a stale cache, for example, says nothing about the Foo: see queue.Attempt
+		return again, err // a stale cache, for example, says nothing about the Foo: see queue.Attempt
 	}
-	after := world.Status(metav1.NewTime(s.clock.Now()))
+	after := world.Status(metav1.NewTime(s.c.clock.Now()))
 	if plan.IsAtRest(after) {
-		s.rollouts.End(s.key)
+		s.c.rollouts.End(s.key)
 	}
-	return errors.Join(s.updateStatus(ctx, after, err == nil), err)
+	wait, statusErr := s.updateStatus(ctx, after, err == nil)
+	return plan.Sooner(again, wait), errors.Join(statusErr, err)
 }
 
 // updateStatus writes the status of after if it differs from the cached one, and records an
-// Event if the Foo's readiness changed. It also returns nil without a write if the CRD would
-// drop the status, or if the status may wait: see memory.Progress and memory.Replaced.
-func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) error {
-	inputs, now := plan.StatusInputs(s.owner), s.clock.Now()
-	flaps := s.memory.Flapping.Wait(s.owner, after, now)
+// Event if the Foo's readiness changed. It does not write a status that the CRD would drop, or that
+// may wait, and returns how long: see memory.Progress and memory.Replaced.
+func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) (wait time.Duration, err error) {
+	inputs, now := plan.StatusInputs(s.owner), s.c.clock.Now()
+	flaps := s.known.Flapping.Wait(s.owner, after, now)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
-		s.memory.Progress.Reset()
-		s.backoff.Succeed(s.key, queue.PartStatus)
-		return nil
+		s.known.Progress.Reset()
+		s.c.backoff.Succeed(s.key, queue.PartStatus)
+		return 0, nil
 	}
-	if s.crdMismatch.WouldRecur(s.memory.Pruned, after) {
-		s.queue.AddAfter(s.key, s.crdMismatch.Left())
-		return nil
+	if s.c.crdMismatch.WouldRecur(s.known.Pruned, after) {
+		return s.c.crdMismatch.Left(), nil
 	}
-	if err := s.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
-		return err
+	if err := s.c.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
+		return 0, err
 	}
-	if wait := max(s.memory.Progress.Wait(s.owner, after, complete, now), flaps, s.replaced.Wait(after)); wait > 0 {
-		s.queue.AddAfter(s.key, wait)
-		return nil
+	if wait := max(s.known.Progress.Wait(s.owner, after, complete, now), flaps, s.c.replaced.Wait(after)); wait > 0 {
+		return wait, nil
 	}
 	if err := s.sendStatus(ctx, after); err != nil {
-		return s.backoff.Fail(s.key, queue.PartStatus, inputs, err)
+		return 0, s.c.backoff.Fail(s.key, queue.PartStatus, inputs, err)
 	}
-	s.backoff.Succeed(s.key, queue.PartStatus)
-	return nil
+	s.c.backoff.Succeed(s.key, queue.PartStatus)
+	if s.known.Pruned != nil {
+		return s.c.crdMismatch.Left(), nil // a write that changes nothing has no event
+	}
+	return 0, nil
 }
 
 func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	callCtx, returned := s.withDeadline(ctx)
-	updated, err := s.writeStatus(callCtx, after)
+	updated, err := s.c.kind.Owners.UpdateStatus(callCtx, after, metav1.UpdateOptions{FieldManager: fieldManager})
 	returned()
-	if failure.IsNotFound(err, s.Resource()) {
+	if failure.IsNotFound(err, s.c.Resource()) {
 		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
-			return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, s.crdMismatch.NoSubresource())
+			return fmt.Errorf("updating the %s's status: %w", s.c.kind.Kind, s.c.crdMismatch.NoSubresource())
 		}
 	}
-	s.memory.Stale.Observe(s.owner, err)
-	s.metrics.Refused(failure.CauseOf(err))
+	s.known.Stale.Observe(s.owner, err)
+	s.c.metrics.Refused(failure.CauseOf(err))
 	transition := plan.ReadyChanged(s.lastSent(), after)
 	if err != nil {
 		if transition != nil && failure.MayBeDone(err) {
-			s.memory.Transition.Unknown(s.owner, *transition)
+			s.known.Transition.Unknown(s.owner, *transition)
 		}
-		return fmt.Errorf("updating the %s's status: %w", s.kind.Kind, err)
+		return fmt.Errorf("updating the %s's status: %w", s.c.kind.Kind, err)
 	}
-	s.metrics.Wrote("update", s.statusResource())
-	s.memory.Written.Observe(updated, s.clock.Now())
-	s.memory.Flapping.Wrote(s.lastSent(), after, s.clock.Now())
-	s.replaced.Observe(after)
+	s.c.metrics.Wrote("update", s.c.statusResource())
+	s.known.Written.Observe(updated, s.c.clock.Now())
+	s.known.Flapping.Wrote(s.lastSent(), after, s.c.clock.Now())
+	s.c.replaced.Observe(after)
 	if transition != nil {
-		s.memory.Transition.Stored(s.owner)
+		s.known.Transition.Stored(s.owner)
 		s.recordTransition(updated, transition)
 	}
-	for _, own := range s.kind.OwnChanged(s.lastSent(), after) {
+	for _, own := range s.c.kind.OwnChanged(s.lastSent(), after) {
 		s.recordTransition(updated, &own)
 	}
-	if s.memory.Pruned, err = s.crdMismatch.Observe(after, updated); err != nil {
+	if s.known.Pruned, err = s.c.crdMismatch.Observe(after, updated); err != nil {
 		klog.FromContext(ctx).Error(err, "The API server does not store statuses as sent")
-	}
-	if s.memory.Pruned != nil {
-		s.queue.AddAfter(s.key, s.crdMismatch.Left()) // a write that changes nothing has no event
 	}
 	return nil
 }
 
 // lastSent returns the Foo with the status last sent, so that one that the CRD drops has one Event.
 func (s *ownerSync) lastSent() plan.Owner {
-	if s.memory.Pruned != nil {
-		return s.memory.Pruned
+	if s.known.Pruned != nil {
+		return s.known.Pruned
 	}
 	return s.owner
 }
 
-func (c *Controller) recordTransition(owner plan.Owner, ready *metav1.Condition) {
-	c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
+func (s *ownerSync) recordTransition(owner plan.Owner, ready *metav1.Condition) {
+	s.c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
 }
 
 // syncResult returns how a sync ended, for the metric.

@@ -1,60 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// From events to keys: the indexes of the caches, and the event handlers, which add the keys of
-// the affected Foos to the queue.
+// From events to keys: the event handlers add the keys of the affected Foos to the queue.
 
 package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/table"
 )
-
-// byControllerUID indexes children by the bucket of the UID of the Foo that controls them.
-// It finds the children that a Foo had under an earlier name. Foos are indexed by the names
-// of the children that they want, as the bucket of "namespace/name"; the index of each kind
-// has the name of the kind's resource.
-const byControllerUID = "controllerUID"
-
-// prepareInformers adds indexes to the caches, and bounds what they keep of each object. The
-// informers must not run yet.
-func (c *Controller) prepareInformers() error {
-	errs, resources := []error{c.informer.SetTransform(c.kind.Transform)}, sets.New[schema.GroupVersionResource]()
-	for _, kind := range c.children {
-		if resources.Has(kind.row.Resource) {
-			// Each row would delete the other's children, which it does not want.
-			errs = append(errs, fmt.Errorf("the table has two rows for %s", kind.row.Resource.Resource))
-			continue
-		}
-		resources.Insert(kind.row.Resource)
-		errs = append(errs, kind.prepareInformer())
-	}
-	return errors.Join(errs...)
-}
-
-func (k *childAPI) prepareInformer() error {
-	if err := k.row.Check(); err != nil {
-		return err
-	}
-	buckets := k.controller.buckets
-	return errors.Join(
-		k.informer.SetTransform(k.row.Transform),
-		k.informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{
-			byControllerUID: func(child plan.Object) ([]string, error) { return k.row.OwnerKind.ByControllerUID(buckets, child), nil },
-		}),
-		k.controller.informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{
-			k.row.Resource.String(): func(owner plan.Owner) ([]string, error) { return k.row.ByChildName(buckets, owner), nil },
-		}))
-}
 
 // addEventHandlers registers the event handlers, which then receive every cached object.
 // Wait for the returned checkers before starting workers: the handlers receive the initial
@@ -62,7 +21,7 @@ func (k *childAPI) prepareInformer() error {
 func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(ctx)
 	options := cache.HandlerOptions{Logger: &logger}
-	handlers, err := c.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Owner]{
+	handlers, err := c.kind.Owners.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Owner]{
 		AddFunc:    c.addOwner,
 		UpdateFunc: c.updateOwner,
 		DeleteFunc: c.deleteOwner,
@@ -71,22 +30,19 @@ func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker,
 		return nil, err
 	}
 	synced := []cache.DoneChecker{handlers.HasSyncedChecker()}
-	for _, kind := range c.children {
-		handlers, err := kind.addEventHandlers(options)
+	for _, row := range c.kind.Rows {
+		of := childHandlers{c, row}
+		handlers, err := row.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
+			AddFunc:    of.added,
+			UpdateFunc: of.updated,
+			DeleteFunc: of.deleted,
+		}, options)
 		if err != nil {
 			return nil, err
 		}
 		synced = append(synced, handlers.HasSyncedChecker())
 	}
 	return synced, nil
-}
-
-func (k *childAPI) addEventHandlers(options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	return k.informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
-		AddFunc:    k.added,
-		UpdateFunc: k.updated,
-		DeleteFunc: k.deleted,
-	}, options)
 }
 
 func (c *Controller) addOwner(owner plan.Owner, isInInitialList bool) {
@@ -123,62 +79,70 @@ func (c *Controller) deleteOwner(deleted cache.DeletedObject[plan.Owner]) {
 	c.queue.Add(key)
 }
 
+// childHandlers adds the keys of the Foos that an object of a row is about.
+type childHandlers struct {
+	c   *Controller
+	row *table.Children
+}
+
 // added ignores the children of the initial list, because every Foo is in the initial list
 // of Foos.
-func (k *childAPI) added(child plan.Object, isInInitialList bool) {
+func (h childHandlers) added(child plan.Object, isInInitialList bool) {
 	if !isInInitialList {
-		k.enqueueOwnersOf(child)
+		h.enqueueOwnersOf(child)
 	}
 }
 
-func (k *childAPI) updated(before, after plan.Object) {
+func (h childHandlers) updated(before, after plan.Object) {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return // a resync: nothing changed
 	}
-	if plan.HasSameHolder(before, after) {
-		k.enqueueHolder(after)
+	if h.c.kind.HasSameHolder(before, after) {
+		h.enqueueHolder(after)
 		return
 	}
 	// Both states, because a Foo may have lost the child.
-	k.enqueueOwnersOf(before, after)
+	h.enqueueOwnersOf(before, after)
 }
 
-func (k *childAPI) deleted(child cache.DeletedObject[plan.Object]) {
+func (h childHandlers) deleted(child cache.DeletedObject[plan.Object]) {
 	if child.OptionalObj != nil {
-		k.enqueueOwnersOf(child.OptionalObj)
+		h.enqueueOwnersOf(child.OptionalObj)
 		return
 	}
-	for _, key := range k.ownersAskingFor(child.GetObjectName()) {
-		k.controller.queue.Add(key)
+	for _, key := range h.c.kind.AskingFor(h.row, child.GetObjectName(), maxAsking) {
+		h.c.queue.Add(key)
 	}
 }
 
 // enqueueOwnersOf adds the Foos that control a child in any of its states, and those that
 // want its name and may be waiting for it. It adds each once: a worker could take a key
 // between two additions and sync it twice.
-func (k *childAPI) enqueueOwnersOf(states ...plan.Object) {
+func (h childHandlers) enqueueOwnersOf(states ...plan.Object) {
 	keys := sets.New[cache.ObjectName]()
 	for _, child := range states {
-		if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
-			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
+		if holder, ok := h.c.kind.HolderKey(child); ok {
+			keys.Insert(holder)
 		}
-		if owner := child.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]; owner != "" {
-			keys.Insert(cache.ObjectName{Namespace: child.GetNamespace(), Name: owner})
+		if adopter, ok := h.c.kind.AdopterKey(child); ok {
+			keys.Insert(adopter)
 		}
-		keys.Insert(k.ownersAskingFor(cache.MetaObjectToName(child))...)
+		keys.Insert(h.c.kind.AskingFor(h.row, cache.MetaObjectToName(child), maxAsking)...)
 	}
 	for key := range keys {
-		k.controller.queue.Add(key)
+		h.c.queue.Add(key)
 	}
 }
 
 // enqueueHolder adds the Foo that controls a child, or may adopt it: its adoption may have been
 // refused because of what has changed now.
-func (k *childAPI) enqueueHolder(child plan.Object) {
-	if ref := k.row.OwnerKind.ControllerOf(child); ref != nil {
-		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: ref.Name})
-	} else if adopter := child.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]; adopter != "" {
-		k.controller.queue.Add(cache.ObjectName{Namespace: child.GetNamespace(), Name: adopter})
+func (h childHandlers) enqueueHolder(child plan.Object) {
+	key, ok := h.c.kind.HolderKey(child)
+	if !ok {
+		key, ok = h.c.kind.AdopterKey(child)
+	}
+	if ok {
+		h.c.queue.Add(key)
 	}
 }
 
@@ -186,27 +150,3 @@ func (k *childAPI) enqueueHolder(child plan.Object) {
 // changes. Only one of them can have the name. The resync queues the others: any number of
 // Foos may want a name, and each change would queue all of them.
 const maxAsking = 16
-
-// ownersAskingFor returns the keys of at most maxAsking Foos that want a child with this
-// name.
-func (k *childAPI) ownersAskingFor(child cache.ObjectName) []cache.ObjectName {
-	var keys []cache.ObjectName
-	for _, owner := range lookUp(k.controller.cache, k.row.Resource.String(), k.controller.buckets.Of(child.String())) {
-		if len(keys) == maxAsking {
-			break
-		}
-		if k.row.Name(owner) == child.Name && k.row.Wanted(owner) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
-			keys = append(keys, cache.MetaObjectToName(owner))
-		}
-	}
-	return keys
-}
-
-// lookUp returns the objects in a bucket of an index.
-func lookUp[T any](indexer cache.TypedIndexer[T], index, bucket string) []T {
-	found, err := indexer.ByTypedIndex(index, bucket)
-	if err != nil {
-		panic(err) // the index is missing, which is a bug: nothing removes it at run time
-	}
-	return found
-}

@@ -2,7 +2,7 @@
 
 // Command sample-controller creates the children of each Foo, a custom resource of the API
 // group samplecontroller.k8s.io, keeps the fields that the Foo owns in the desired state,
-// and reports the result in the Foo's status. pkg/reconcile/plan/kinds.go lists the children.
+// and reports the result in the Foo's status. internal/kinds declares the children.
 //
 // It syncs a Foo when the Foo changes, when an object that the Foo controls or wants
 // changes, and at each resync. A sync reads the caches, lets pure functions decide what
@@ -41,6 +41,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/internal/names"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
@@ -51,10 +52,7 @@ import (
 	"example.com/sample-controller/pkg/process/metrics"
 	"example.com/sample-controller/pkg/process/options"
 	"example.com/sample-controller/pkg/process/serving"
-	"example.com/sample-controller/pkg/reconcile/failure"
-	"example.com/sample-controller/pkg/reconcile/memory"
-	"example.com/sample-controller/pkg/reconcile/plan"
-	"example.com/sample-controller/pkg/reconcile/queue"
+	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/pkg/signals"
 )
 
@@ -65,6 +63,9 @@ const (
 
 	// flushTimeout bounds how long a stop waits for Events to be written.
 	flushTimeout = 5 * time.Second
+	// fieldManager identifies the controller's writes.
+	fieldManager = names.Controller
+
 	// watchdogGrace is how long a leader may continue after its Lease has expired before
 	// it is reported as unhealthy. Kubernetes' components allow the same.
 	watchdogGrace = 20 * time.Second
@@ -139,73 +140,9 @@ func run(ctx context.Context, opts *options.Options) error {
 	})
 }
 
-// Config holds the parts of a Controller.
-type Config struct {
-	// Name is the work queue's name in metrics.
-	Name string
-	// KubeClient writes children, and FooClient the status of Foos.
-	KubeClient kubernetes.Interface
-	FooClient  clientset.Interface
-	// KubeInformers and FooInformers are the informers that the Controller reads from. They
-	// must not run yet, because NewController adds indexes and sets what they keep.
-	KubeInformers kubeinformers.SharedInformerFactory
-	FooInformers  fooinformers.SharedInformerFactory
-	// Recorder records an Event for each transition of the condition Ready.
-	Recorder record.EventRecorder
-	Clock    clock.WithTicker
-	// CallTimeout bounds each call to the API server.
-	CallTimeout time.Duration
-	Metrics     *metrics.Metrics
-	// MaxRollouts is how many Foos may restart their Pods at the same time because the Image
-	// has changed. 0 means no limit.
-	MaxRollouts int
-	// FightPeriod is how long a repair must last so that the next one does not count as part of a
-	// fight.
-	FightPeriod time.Duration
-}
-
-// NewController returns the Controller of a kind. Call it before starting the informer
-// factories.
-func NewController(config Config, kind *plan.OwnerKind) (*Controller, error) {
-	apis, known := apisOf[kind.Kind]
-	if !known {
-		return nil, fmt.Errorf("the kind %s has no clients in clients.go", kind.Kind)
-	}
-	owners, children := apis(config)
-	work := queue.New(config.Name, config.Clock)
-	c := &Controller{
-		api:         owners,
-		kind:        kind,
-		buckets:     plan.NewBuckets(),
-		queue:       work,
-		backoff:     queue.NewBackoff(work, config.Clock),
-		rollouts:    &memory.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
-		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
-		replaced:    &memory.Replaced{Clock: config.Clock},
-		opponents:   &memory.Opponents{Clock: config.Clock},
-		fightPeriod: cmp.Or(config.FightPeriod, memory.DefaultFightPeriod),
-		recorder:    config.Recorder,
-		clock:       config.Clock,
-		callTimeout: config.CallTimeout,
-		metrics:     config.Metrics,
-	}
-	c.metrics.CountWritesTo(c.statusResource(), "update")
-	c.metrics.CountRefusalsBy(failure.Causes...)
-	for i, row := range kind.Children {
-		if i >= len(children) || !children[i].takes(row.Empty()) {
-			return nil, fmt.Errorf("row %d of the table for %s declares the kind %s, but its client in clients.go is for another kind", i, kind.Kind, row.Kind)
-		}
-		c.children = append(c.children, newChildAPI(c, row, children[i]))
-	}
-	if err := c.prepareInformers(); err != nil {
-		return nil, fmt.Errorf("preparing the informers: %w", err)
-	}
-	return c, nil
-}
-
 // newControllers returns the controller of each kind. Their metrics and work queues are named
 // after the kinds, except for Foos.
-func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, error) {
+func newControllers(config Config, kinds []*table.Kind) ([]*Controller, error) {
 	var controllers []*Controller
 	for i, kind := range kinds {
 		of := config
@@ -219,29 +156,6 @@ func newControllers(config Config, kinds []*plan.OwnerKind) ([]*Controller, erro
 		controllers = append(controllers, c)
 	}
 	return controllers, nil
-}
-
-// Resource returns the resource's name, such as "foos".
-func (c *Controller) Resource() string { return c.kind.Resource.Resource }
-
-// CountByReady counts the Foos in the cache by the status of their condition Ready.
-func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
-	return plan.CountByReady(c.cache.List())
-}
-
-// HasWaiting reports whether Foos of a namespace are waiting for a worker.
-func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
-
-// statusResource returns the name of the kind's status in metrics.
-func (c *Controller) statusResource() string { return c.kind.Resource.Resource + "/status" }
-
-// Reads returns the resources that the informers read.
-func (c *Controller) Reads() []schema.GroupVersionResource {
-	resources := []schema.GroupVersionResource{c.kind.Resource}
-	for _, kind := range c.children {
-		resources = append(resources, kind.row.Resource)
-	}
-	return resources
 }
 
 // startInformers creates the controllers with the two informer factories, waits until the
@@ -260,11 +174,13 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
 	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
 		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
+	all := kinds.All(
+		kinds.Clients{Kube: clients.Kube, Foos: clients.Foos, KubeInformers: kubeInformers, FooInformers: fooInformers},
+		kinds.Options{Image: opts.Image, OmitPodUser: opts.OmitPodUser})
 	controllers, err = newControllers(Config{
-		Name: names.Controller, KubeClient: clients.Kube, FooClient: clients.Foos, KubeInformers: kubeInformers, FooInformers: fooInformers,
-		Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics, MaxRollouts: opts.MaxRollouts,
-		FightPeriod: opts.FightPeriod,
-	}, plan.Kinds(opts.Image, plan.OmitUser(opts.OmitPodUser)))
+		Name: names.Controller, Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics,
+		MaxRollouts: opts.MaxRollouts, FightPeriod: opts.FightPeriod,
+	}, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -276,8 +192,8 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 		fooInformers.Shutdown()
 	}
 	var reads []schema.GroupVersionResource
-	for _, c := range controllers {
-		reads = append(reads, c.Reads()...)
+	for _, kind := range all {
+		reads = append(reads, kind.Reads()...)
 	}
 	if err := clients.WaitUntilReadable(ctx, opts.Namespace, reads...); err != nil || ctx.Err() != nil {
 		return nil, stop, err

@@ -8,19 +8,20 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/pkg/reconcile/memory"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/queue"
+	"example.com/sample-controller/pkg/reconcile/table"
 )
 
 const (
@@ -30,139 +31,128 @@ const (
 	// uncollectedFor is how long the child of an earlier Foo must have waited for the garbage
 	// collector before the Foo counts as stalled. A new leader of kube-controller-manager takes 15 s.
 	uncollectedFor = time.Minute
-	// maxRefusals is how many deletions a sync tries if the API server refuses each.
-	maxRefusals = 8
 )
 
-// take takes a step of a sync, and records the result in the child. It skips a step that
-// failed and is still in back-off, unless something other than the child's status has
-// changed. The back-off is known before the status is written, so that the event of that
-// write does not wake the key.
-func (s *ownerSync) take(ctx context.Context, child *plan.Child, action plan.Action) {
-	s.observeSpec(child)
-	part, inputs := child.Kind, child.Inputs(action, child.Named)
-	err := s.backoff.Deferred(s.key, part, inputs)
+// take takes a step of a sync, and returns its outcome. It skips a step that failed and is still in
+// back-off, unless something other than the child's status has changed. The back-off is known
+// before the status is written, so that the event of that write does not wake the key.
+func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
+	s.observeSpec(step)
+	inputs, outcome := step.Inputs(), step.AsFound()
+	err := s.c.backoff.Deferred(s.key, step.Part, inputs)
+	outcome.Held = err != nil
 	if err == nil {
-		if err = s.carryOut(ctx, child, action); err == nil {
-			s.backoff.Succeed(s.key, part)
+		if outcome, err = s.carryOut(ctx, step); err == nil {
+			s.c.backoff.Succeed(s.key, step.Part)
 		} else {
-			s.metrics.Refused(failure.CauseOf(err))
-			err = s.backoff.Fail(s.key, part, inputs, err)
+			s.c.metrics.Refused(failure.CauseOf(err))
+			err = s.c.backoff.Fail(s.key, step.Part, inputs, err)
 		}
 	}
-	child.Failure, child.Stale = err, queue.IsExpected(err)
+	outcome.Err, outcome.Stale = err, queue.IsExpected(err)
+	s.observeProblem(step, &outcome)
+	return outcome
 }
 
 // carryOut makes the writes of a step, if there are any.
-func (s *ownerSync) carryOut(ctx context.Context, child *plan.Child, action plan.Action) error {
-	switch action {
+func (s *ownerSync) carryOut(ctx context.Context, step *plan.Step) (plan.Outcome, error) {
+	if outcome, held := s.holdBack(step); held {
+		return outcome, nil
+	}
+	switch step.Action {
 	case plan.ActionCreate:
-		if s.mustWait(child, plan.ActionCreate, child.Name(s.owner)) {
-			return nil
-		}
-		return s.create(ctx, child)
+		return s.create(ctx, step)
 	case plan.ActionUpdate, plan.ActionAdopt:
-		if s.isUseless(child) {
-			return nil
-		}
-		return s.update(ctx, child)
+		return s.update(ctx, step)
 	case plan.ActionNone:
-		s.memory.Child(child.Kind).NewSpec = 0
-		s.observeFights(child)
-		return s.confirm(ctx, child)
-	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend, plan.ActionDelete:
+		return s.confirm(ctx, step)
+	case plan.ActionDelete:
+		return s.delete(ctx, step)
+	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend:
 	}
-	return nil
+	return step.AsFound(), nil
 }
 
-// observeProblems records since when something is in the way of each child.
-func (s *ownerSync) observeProblems(children []*plan.Child) {
-	for _, child := range children {
-		problem, lasts := &s.memory.Child(child.Kind).Problem, time.Duration(0)
-		switch {
-		case failure.IsRefusal(child.Failure):
-			lasts = refusedFor - problem.Observe(fmt.Sprint("refused ", s.owner.GetGeneration()), s.clock.Now())
-		case child.Failure != nil: // it says nothing about the problem
-			continue
-		case child.Action == plan.ActionLeave && child.IsOfEarlierOwner():
-			lasts = uncollectedFor - problem.Observe(fmt.Sprint("uncollected ", child.Named.GetUID()), s.clock.Now())
-			if lasts > 0 {
-				s.queue.AddAfter(s.key, lasts) // no event says that nothing happens
-			}
-		default:
-			*problem = memory.Problem{}
-			continue
+// holdBack reports whether a write would be of no use now, and returns the outcome in its place: it
+// would again be stored with different values, it would be undone again, or too many Foos restart
+// their Pods already.
+func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) {
+	outcome = step.AsFound()
+	switch step.Action {
+	case plan.ActionUpdate, plan.ActionAdopt:
+		if s.known.Child(step.Kind).Mutation.WouldRecur(s.owner, step.Found, step.Drift) {
+			outcome.Child, outcome.Drift, outcome.Recurs = step.Found, step.Drift, true // also if an adoption was undone
+			return outcome, true
 		}
-		child.Lasts = lasts <= 0
+		if step.Action == plan.ActionAdopt {
+			return outcome, false
+		}
+	case plan.ActionCreate, plan.ActionDelete:
+	default:
+		return outcome, false
 	}
+	if outcome.Again = s.repairsOf(step).Wait(s.owner, s.c.fightPeriod, s.c.clock.Now()); outcome.Again > 0 {
+		s.observeFights(step, &outcome)
+	} else if s.isRepair(step) && step.Action == plan.ActionUpdate && step.IsRestarting(step.Found, s.owner, step.View) {
+		outcome.Again = s.c.rollouts.Begin(s.key) // a change of the Foo's spec does not wait
+	}
+	outcome.Paced = outcome.Again > 0
+	return outcome, outcome.Paced
 }
 
-// isUseless reports whether an update would be of no use now: it would again be stored with
-// different values, it would be changed back again, or too many Foos restart their Pods already.
-func (s *ownerSync) isUseless(child *plan.Child) bool {
-	if s.memory.Child(child.Kind).Mutation.WouldRecur(s.owner, child.Named, child.Drift) {
-		child.Current, child.CurrentDrift, child.Recurs = child.Named, child.Drift, true // also if an adoption was undone
-		return true
+// observeProblem records since when something is in the way of a child.
+func (s *ownerSync) observeProblem(step *plan.Step, outcome *plan.Outcome) {
+	problem, now, left := &s.known.Child(step.Kind).Problem, s.c.clock.Now(), time.Duration(0)
+	switch {
+	case failure.IsRefusal(outcome.Err):
+		left = refusedFor - problem.Observe(fmt.Sprint("refused ", s.owner.GetGeneration()), now)
+	case outcome.Err != nil: // it says nothing about the problem
+		return
+	case step.Action == plan.ActionLeave && step.IsOfEarlierOwner():
+		left = uncollectedFor - problem.Observe(fmt.Sprint("uncollected ", step.Found.GetUID()), now)
+		outcome.Again = plan.Sooner(outcome.Again, max(0, left)) // no event says that nothing happens
+	case len(step.Obsolete) > 0, step.Action == plan.ActionDelete: // another deletion may have been refused
+		return
+	default:
+		*problem = memory.Problem{}
+		return
 	}
-	if child.Action == plan.ActionAdopt {
-		return false
-	}
-	if s.mustWait(child, plan.ActionUpdate, child.Named.GetName()) {
-		return true
-	}
-	child.Paced = s.waitsToRestart(child)
-	return child.Paced
-}
-
-// waitsToRestart reports whether an update has to wait until fewer Foos are rolling out, and if
-// so, requeues the Foo. A change of the Foo's spec does not wait.
-func (s *ownerSync) waitsToRestart(child *plan.Child) bool {
-	if !s.isRepair(child) || !child.IsRestarting(child.Named, s.owner, child.Seen) {
-		return false
-	}
-	wait := s.rollouts.Begin(s.key)
-	if wait > 0 {
-		s.queue.AddAfter(s.key, wait)
-	}
-	return wait > 0
+	outcome.Lasts = left <= 0
 }
 
 // create creates a Foo's child. A Foo with a status may already have had one. Read such a Foo
 // live first: the cache may be stale and the Foo deleted.
-func (s *ownerSync) create(ctx context.Context, child *plan.Child) error {
-	if *s.owner.GetObservedGeneration() > 0 {
+func (s *ownerSync) create(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
+	if s.owner.GetObservedGeneration() > 0 {
 		if err := s.recheckOwner(ctx); err != nil {
-			return err
+			return outcome, err
 		}
 	}
-	earlier, err := s.earlier(ctx, child)
+	earlier, err := s.earlier(ctx, step)
 	if err != nil {
-		return err
+		return outcome, err
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	desired := child.DesiredAfter(s.owner, earlier, child.Seen)
-	created, err := s.apiOf(child.ChildKind).create(ctx, desired)
+	created, err := s.row(step).Create(ctx, step.Desired(s.owner, earlier, step.View), metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return &plan.CallError{Doing: "creating", Done: "created", Kind: child.Kind, Name: desired.GetName(), Err: err}
+		return outcome, &plan.CallError{Doing: "creating", Done: "created", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
-	if err := s.wrote(ctx, child, "create", "Created", created); err != nil {
-		return err
+	outcome, err = s.wrote(ctx, step, "create", "Created", created)
+	if err == nil && outcome.Drift == "" { // admission is not an opponent
+		s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionCreate, Name: created.GetName()})
 	}
-	if child.CurrentDrift == "" { // admission is not an opponent
-		s.repaired(ctx, child, plan.Fight{Write: plan.ActionCreate, Name: created.GetName()})
-	}
-	return nil
+	return outcome, err
 }
 
 // earlier returns the child that the new one replaces, or nil. The new child inherits values
 // that others have set in the earlier one, so read that one live.
-func (s *ownerSync) earlier(ctx context.Context, child *plan.Child) (plan.Object, error) {
-	earlier := child.Earlier()
-	if !child.Inherits(s.owner) || earlier == nil {
+func (s *ownerSync) earlier(ctx context.Context, step *plan.Step) (plan.Object, error) {
+	earlier := step.Earlier()
+	if earlier == nil || !step.Inherits(earlier, s.owner) {
 		return earlier, nil
 	}
-	live, err := s.liveChild(ctx, child, earlier.GetName())
+	live, err := s.liveChild(ctx, step, cache.MetaObjectToName(earlier))
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // a missing child is no error
 	}
@@ -174,40 +164,41 @@ func (s *ownerSync) earlier(ctx context.Context, child *plan.Child) (plan.Object
 // read, and its resourceVersion protects newer writes of others. Reading the Foo live
 // protects a newer spec that the cache has not seen. Only changed fields are sent: an update
 // of the whole object would drop the fields that this client does not know.
-func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
-	live, err := s.liveChild(ctx, child, child.Name(s.owner))
+func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
+	outcome = step.AsFound()
+	live, err := s.liveChild(ctx, step, step.Key)
 	if err != nil {
-		return err
+		return outcome, err
 	}
-	desired := child.DesiredUpdate(live, s.owner, child.Seen)
+	desired := step.DesiredUpdate(live, s.owner, step.View)
 	if desired == nil {
-		return failure.ErrBehind
+		return outcome, failure.ErrBehind
 	}
 	if err := s.recheckOwner(ctx); err != nil {
-		return err
+		return outcome, err
 	}
-	patchType, patch, err := child.Patch(live, desired)
+	patchType, patch, err := step.Patch(live, desired)
 	if err != nil {
-		return err
+		return outcome, err
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	updated, err := s.apiOf(child.ChildKind).patch(ctx, live.GetNamespace(), live.GetName(), patchType, patch)
+	updated, err := s.row(step).Patch(ctx, step.Key, patchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return &plan.CallError{Doing: "updating", Done: "updated", Kind: child.Kind, Name: desired.GetName(), Err: err}
+		return outcome, &plan.CallError{Doing: "updating", Done: "updated", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
-	if err := s.wrote(ctx, child, "update", "Updated", updated); err != nil {
-		return err
+	outcome, err = s.wrote(ctx, step, "update", "Updated", updated)
+	if err != nil {
+		return outcome, err
 	}
-	if child.Recurs = child.CurrentDrift != ""; !child.Recurs && child.Action == plan.ActionUpdate { // admission is not an opponent
-		s.repaired(ctx, child, plan.Fight{Write: plan.ActionUpdate, Name: updated.GetName(), By: plan.ChangedBy(live, patch), Drift: child.Drift})
+	if outcome.Recurs = outcome.Drift != ""; outcome.Recurs {
+		klog.FromContext(ctx).Info("The stored "+step.Kind+" differs from what was sent, perhaps because of an admission webhook; leaving it until the "+step.OwnerKind.Kind+" or the "+step.Kind+" changes",
+			step.LogKey(), klog.KObj(updated), "differs", outcome.Drift)
+	} else if step.Action == plan.ActionUpdate { // admission is not an opponent
+		s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionUpdate, Name: step.Key.Name, By: plan.ChangedBy(live, patch), Drift: step.Drift})
 	}
-	s.memory.Child(child.Kind).Mutation = memory.MutationOf(s.owner, child.Current, child.CurrentDrift)
-	if child.Recurs {
-		klog.FromContext(ctx).Info("The stored "+child.Kind+" differs from what was sent, perhaps because of an admission webhook; leaving it until the "+child.OwnerKind.Kind+" or the "+child.Kind+" changes",
-			child.LogKey(), klog.KObj(updated), "differs", child.CurrentDrift)
-	}
-	return nil
+	s.known.Child(step.Kind).Mutation = memory.MutationOf(s.owner, outcome.Child, outcome.Drift)
+	return outcome, nil
 }
 
 // recheckOwner reads the Foo live and returns nil if it still has the cached desired state.
@@ -216,148 +207,150 @@ func (s *ownerSync) update(ctx context.Context, child *plan.Child) error {
 func (s *ownerSync) recheckOwner(ctx context.Context) error {
 	live, err := s.live(ctx)
 	if err != nil {
-		s.memory.Stale.Observe(s.owner, err)
+		s.known.Stale.Observe(s.owner, err)
 		return err
 	}
 	if !plan.AsksTheSame(s.owner, live) {
 		return failure.ErrBehind
 	}
 	if live.GetResourceVersion() == s.owner.GetResourceVersion() {
-		s.memory.Stale = ""
+		s.known.Stale = ""
 	}
 	return nil
 }
 
 // wrote records a child as the API server stored it, reduced to the fields that the cache
 // will keep.
-func (s *ownerSync) wrote(ctx context.Context, child *plan.Child, verb, did string, stored plan.Object) error {
-	kept, err := child.Transform(stored)
+func (s *ownerSync) wrote(ctx context.Context, step *plan.Step, verb, did string, stored plan.Object) (plan.Outcome, error) {
+	kept, err := step.Transform(stored)
 	if err != nil {
-		return err
+		return step.AsFound(), err
 	}
-	s.metrics.Wrote(verb, child.Resource.Resource)
-	known := s.memory.Child(child.Kind)
-	known.Written.Observe(stored, s.clock.Now())
+	s.c.metrics.Wrote(verb, step.Resource.Resource)
+	known := s.known.Child(step.Kind)
+	known.Written.Observe(stored, s.c.clock.Now())
 	known.Confirmed = memory.ConfirmationBy(s.owner, stored)
-	klog.FromContext(ctx).V(2).Info(did+" "+child.Kind, child.LogKey(), klog.KObj(stored))
-	now := kept.(plan.Object) //nolint:forcetypeassert // a child keeps its type
-	child.Observe(now, child.DescribeDrift(now, s.owner, child.Seen))
-	return nil
+	klog.FromContext(ctx).V(2).Info(did+" "+step.Kind, step.LogKey(), klog.KObj(stored))
+	child := kept.(plan.Object) //nolint:forcetypeassert // a child keeps its type
+	return plan.Outcome{Child: child, Drift: step.DescribeDrift(child, s.owner, step.View)}, nil
 }
 
 // confirm keeps a stale cache from making a Foo ready. Before a Foo becomes ready for the
 // first time in a generation, it reads the child live, unless the cached child is known to be
 // newer than the spec.
-func (s *ownerSync) confirm(ctx context.Context, child *plan.Child) error {
-	if child.Named == nil || !child.Wanted(s.owner) {
-		return nil
-	}
-	known := s.memory.Child(child.Kind)
-	if plan.SaysReady(s.owner) {
+func (s *ownerSync) confirm(ctx context.Context, step *plan.Step) (plan.Outcome, error) {
+	known, outcome := s.known.Child(step.Kind), step.AsFound()
+	known.NewSpec = 0
+	s.observeFights(step, &outcome)
+	switch {
+	case step.Found == nil || !step.Wants(s.owner):
+		return outcome, nil
+	case plan.SaysReady(s.owner):
 		known.Confirmed = memory.Confirmation{} // a generation that was confirmed stays confirmed
-		return nil
+		return outcome, nil
+	case known.Confirmed.Includes(s.owner, step.Found) || !step.IsReady(step.Found):
+		return outcome, nil
 	}
-	if known.Confirmed.Includes(s.owner, child.Named) || !child.IsReady(child.Named) {
-		return nil
-	}
-	live, err := s.liveChild(ctx, child, child.Named.GetName())
+	live, err := s.liveChild(ctx, step, step.Key)
 	if err != nil {
-		return err
+		return outcome, err
 	}
-	if plan.IsTerminating(live) || child.DescribeDrift(live, s.owner, child.Seen) != "" {
-		return failure.ErrBehind
+	if plan.IsTerminating(live) || step.DescribeDrift(live, s.owner, step.View) != "" {
+		return outcome, failure.ErrBehind
 	}
 	known.Confirmed = memory.ConfirmationBy(s.owner, live)
-	child.Observe(live, "")
-	return nil
+	outcome.Child = live
+	return outcome, nil
 }
 
-// takeDeletion deletes one of the children that a Foo no longer wants, as after a rename. The
-// event of the deletion requeues the Foo for the next, behind other Foos: a Foo may control any
-// number, because whoever creates an object chooses its owner reference. One that the API server
-// refuses to delete backs off alone.
-func (s *ownerSync) takeDeletion(ctx context.Context, child *plan.Child) {
-	all, inputs := child.Kind+" deletions", child.Inputs(plan.ActionDelete, nil)
-	if child.Failure = s.backoff.Deferred(s.key, all, inputs); child.Failure != nil {
-		return
+// delete deletes a child that a Foo no longer wants, as after a rename. A deletion can't be undone, so
+// all its preconditions are read live: the child that the Foo wants, the child to delete, and
+// finally the Foo. If the Foo wants the name again, a child created since then has a different UID
+// from the one that the delete names.
+func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
+	taken, err := s.hasTakenOver(ctx, step)
+	if err != nil {
+		return outcome, err
 	}
-	refusals := 0
-	for _, obsolete := range child.Obsolete {
-		one, of := child.Kind+" "+obsolete.GetName(), child.Inputs(plan.ActionDelete, obsolete)
-		if err := s.backoff.Deferred(s.key, one, of); err != nil {
-			child.Failure = cmp.Or(child.Failure, err)
-			continue
-		}
-		if s.mustWait(child, plan.ActionDelete, obsolete.GetName()) {
-			continue
-		}
-		err := s.deleteObsolete(ctx, child, obsolete.GetName())
-		s.metrics.Refused(failure.CauseOf(err))
-		if failure.IsRefusal(err) {
-			child.Failure = s.backoff.Fail(s.key, one, of, err)
-			if refusals++; refusals < maxRefusals {
-				continue
-			}
-			s.queue.AddAfter(s.key, queue.RefusedRetry) // for the others
-		} else if err != nil {
-			child.Failure = s.backoff.Fail(s.key, all, inputs, err)
-		} else {
-			s.backoff.Succeed(s.key, all)
-			s.backoff.Succeed(s.key, one)
-		}
-		break
-	}
-	child.Stale = queue.IsExpected(child.Failure)
-}
-
-// deleteObsolete deletes a child. A deletion can't be undone, so all its preconditions are read
-// live: the child that the Foo wants, the child to delete, and finally the Foo.
-func (s *ownerSync) deleteObsolete(ctx context.Context, child *plan.Child, name string) error {
-	taken := false
-	if child.Wanted(s.owner) {
-		wanted, err := s.liveChild(ctx, child, child.Name(s.owner))
-		if err != nil {
-			return err
-		}
-		if !child.OwnerKind.IsControlledBy(wanted, s.owner) || plan.IsTerminating(wanted) {
-			return failure.ErrBehind
-		}
-		taken = child.HasTakenOver(wanted, s.owner, child.Seen)
-	}
-	return s.deleteIfObsolete(ctx, child, name, taken)
-}
-
-// deleteIfObsolete reads a child live and deletes it if its Foo no longer needs it. It reads
-// the Foo after the child: if the Foo wants the name again, a child created since then has
-// a different UID from the one that the delete names.
-func (s *ownerSync) deleteIfObsolete(ctx context.Context, child *plan.Child, name string, taken bool) error {
-	live, err := s.liveChild(ctx, child, name)
+	live, err := s.liveChild(ctx, step, step.Key)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return outcome, nil
 	}
 	if err != nil {
-		return err
+		return outcome, err
 	}
-	if !child.MayDelete(live, s.owner, taken) {
-		return nil
+	if !step.MayDelete(live, s.owner, taken) {
+		return outcome, nil
 	}
 	if err := s.recheckOwner(ctx); err != nil {
-		return err
+		return outcome, err
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	err = s.apiOf(child.ChildKind).delete(ctx, live.GetNamespace(), name, metav1.DeleteOptions{
+	err = s.row(step).Delete(ctx, step.Key, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: new(live.GetUID()), ResourceVersion: new(live.GetResourceVersion())},
 		PropagationPolicy: new(metav1.DeletePropagationBackground),
 	})
-	if failure.IsNotFound(err, child.Resource.Resource) {
-		return nil
+	if failure.IsNotFound(err, step.Resource.Resource) {
+		return outcome, nil
 	}
 	if err != nil {
-		return &plan.CallError{Doing: "deleting the earlier", Done: "deleted", Kind: child.Kind, Name: name, Err: err}
+		return outcome, &plan.CallError{Doing: "deleting the earlier", Done: "deleted", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
-	s.metrics.Wrote("delete", child.Resource.Resource)
-	s.repaired(ctx, child, plan.Fight{Write: plan.ActionDelete, Name: name, By: plan.CreatedBy(live)})
-	klog.FromContext(ctx).V(2).Info("Deleted "+child.Kind+" with an earlier name", child.LogKey(), klog.KObj(live))
-	return nil
+	s.c.metrics.Wrote("delete", step.Resource.Resource)
+	s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionDelete, Name: step.Key.Name, By: plan.CreatedBy(live)})
+	klog.FromContext(ctx).V(2).Info("Deleted "+step.Kind+" with an earlier name", step.LogKey(), klog.KObj(live))
+	return outcome, nil
+}
+
+// hasTakenOver reports whether the child that a Foo wants has taken over from the one to delete. It
+// returns ErrBehind if there is none.
+func (s *ownerSync) hasTakenOver(ctx context.Context, step *plan.Step) (bool, error) {
+	if !step.Wants(s.owner) {
+		return false, nil
+	}
+	wanted, err := s.liveChild(ctx, step, cache.ObjectName{Namespace: s.key.Namespace, Name: step.Name(s.owner)})
+	if err != nil {
+		return false, err
+	}
+	if !step.OwnerKind.IsControlledBy(wanted, s.owner) || plan.IsTerminating(wanted) {
+		return false, failure.ErrBehind
+	}
+	return step.HasTakenOver(wanted, s.owner, step.View), nil
+}
+
+// row returns the clients of a step's kind.
+func (s *ownerSync) row(step *plan.Step) *table.Children { return s.c.kind.Row(step.ChildKind) }
+
+// liveChild reads a child live.
+func (s *ownerSync) liveChild(ctx context.Context, step *plan.Step, key cache.ObjectName) (plan.Object, error) {
+	ctx, cancel := s.withDeadline(ctx)
+	defer cancel()
+	live, err := s.row(step).Get(ctx, key, metav1.GetOptions{})
+	if err != nil {
+		return nil, &plan.CallError{Doing: "reading", Kind: step.Kind, Name: key.Name, Err: err}
+	}
+	return live, nil
+}
+
+// live reads the Foo live.
+func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
+	ctx, cancel := s.withDeadline(ctx)
+	defer cancel()
+	live, err := s.c.kind.Owners.Get(ctx, s.key, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading the %s: %w", s.c.kind.Kind.Kind, err)
+	}
+	return live, nil
+}
+
+// withDeadline begins a call to the API server: it bounds the call, which could hang forever, and
+// hands the sync's turn over while it hangs. Call returned when the call has returned.
+func (s *ownerSync) withDeadline(ctx context.Context) (callCtx context.Context, returned func()) {
+	callCtx, cancel := context.WithTimeout(ctx, s.c.callTimeout)
+	takeAgain := s.c.queue.Calling(s.key)
+	return callCtx, func() {
+		cancel()
+		takeAgain()
+	}
 }

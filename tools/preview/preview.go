@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/names"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/memory"
 	"example.com/sample-controller/pkg/reconcile/plan"
 )
@@ -37,7 +36,7 @@ type Write struct {
 	// Drift describes the owned fields in which Before differs from the desired state.
 	Drift string
 
-	child *plan.Child
+	step *plan.Step
 }
 
 // IsSent reports whether the API server gets a request.
@@ -46,24 +45,24 @@ func (w *Write) IsSent() bool { return w.After != nil || w.Action == plan.Action
 // DriftOf describes the owned fields in which a stored object differs from the desired state,
 // for example after an admission webhook, or returns "".
 func (w *Write) DriftOf(stored plan.Object) string {
-	return w.child.DescribeDrift(kept(w.child.Transform, stored), w.child.Owner, w.child.Seen)
+	return w.step.DescribeDrift(kept(w.step.Transform, stored), w.step.Owner, w.step.View)
 }
 
 // Patch returns the patch that the sync sends to update or adopt the child.
-func (w *Write) Patch() (types.PatchType, []byte, error) { return w.child.Patch(w.Before, w.After) }
+func (w *Write) Patch() (types.PatchType, []byte, error) { return w.step.Patch(w.Before, w.After) }
 
 // WasMadeForOwner reports whether the child is an object without a controller that was the Foo's,
 // as after a restore from a backup. Of the labels of a new child, it has those that contain the
 // Foo's name. The others may differ if the controller has written it, as in an adopted one.
 func (w *Write) WasMadeForOwner() bool {
 	if w.Before == nil || metav1.GetControllerOfNoCopy(w.Before) != nil || plan.IsTerminating(w.Before) ||
-		w.Before.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy] != "" {
+		w.Before.GetAnnotations()[w.step.OwnerKind.AdoptBy()] != "" {
 		return false
 	}
 	isWritten := slices.ContainsFunc(w.Before.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == names.Controller })
 	isNamed, has := false, labelsOf(w.Before)
-	for key, value := range labelsOf(w.child.Desired(w.child.Owner, w.child.Seen)) {
-		isName := strings.Contains(value, w.child.Owner.GetName())
+	for key, value := range labelsOf(w.step.Desired(w.step.Owner, nil, w.step.View)) {
+		isName := strings.Contains(value, w.step.Owner.GetName())
 		if has[key] != value && (isName || !isWritten) {
 			return false
 		}
@@ -85,7 +84,7 @@ func labelsOf(object plan.Object) map[string]string {
 
 // Sync is what a sync of a Foo would write.
 type Sync struct {
-	Kind  *plan.OwnerKind
+	Kind  *plan.Kind
 	Owner plan.Owner
 	// Writes are the writes of children, in order. Of several deletions of a kind, the sync sends
 	// the first, and each later sync one more.
@@ -112,33 +111,27 @@ func (s *Sync) IsIdle() bool {
 
 // Of returns what a sync of a Foo would write. now becomes the time of the condition's
 // transition if there is one.
-func Of(kind *plan.OwnerKind, foo plan.Owner, objects World, now metav1.Time) *Sync {
+func Of(kind *plan.Kind, foo plan.Owner, objects World, now metav1.Time) *Sync {
 	sync := &Sync{Kind: kind, Owner: kept(kind.Transform, foo)}
 	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) plan.Found {
-		found := plan.Found{Named: kept(row.Transform, objects.named(row, foo)), Controlled: objects.ControlledBy(row, foo)}
+		named := func(owner plan.Owner) plan.Object {
+			return objects.at(row.Resource, cache.ObjectName{Namespace: owner.GetNamespace(), Name: row.Name(owner)})
+		}
+		found := plan.Found{Named: kept(row.Transform, named(foo)), Controlled: objects.ControlledBy(row, foo)}
 		if found.Holder = kind.HolderOf(found.Named, func(key cache.ObjectName) plan.Owner {
-			object, _, _ := objects.of(kind.Resource).GetByKey(key.String())
-			owner, _ := object.(plan.Owner)
+			owner, _ := objects.at(kind.Resource, key).(plan.Owner)
 			return owner
 		}); found.Holder != nil {
-			found.HolderNamed = objects.named(row, found.Holder)
+			found.HolderNamed = named(found.Holder)
 		}
 		return found
 	})
-	taken := 0
-	for child, action := range world.Steps() {
-		if action == plan.ActionDelete {
-			for _, obsolete := range child.Obsolete {
-				sync.add(Write{Action: action, Name: obsolete.GetName(), Before: obsolete, child: child})
-			}
-			continue
-		}
-		sync.take(child, objects.named(child.ChildKind, foo))
-		taken++
+	for step := range world.Steps() {
+		world.Record(step, sync.take(step, objects.at(step.Resource, step.Key)))
 	}
-	for _, child := range world.Children[taken:] { // children that wait for an earlier one
-		if mayNotWrite[child.Action] {
-			sync.take(child, objects.named(child.ChildKind, foo))
+	for _, step := range world.Blocked() {
+		if mayNotWrite[step.Action] {
+			sync.take(step, objects.at(step.Resource, step.Key))
 		}
 	}
 	sync.After = world.Status(now)
@@ -148,27 +141,25 @@ func Of(kind *plan.OwnerKind, foo plan.Owner, objects World, now metav1.Time) *S
 // mayNotWrite has the actions that explain why nothing is written.
 var mayNotWrite = map[plan.Action]bool{plan.ActionLeave: true, plan.ActionWait: true, plan.ActionSuspend: true}
 
-func (s *Sync) add(w Write) {
-	w.Kind, w.Resource = w.child.Kind, w.child.Resource
-	s.Writes = append(s.Writes, w)
-}
-
-// take makes the write that a child needs, from the whole live object, as the controller does.
-func (s *Sync) take(child *plan.Child, live plan.Object) {
-	write := Write{Action: child.Action, Name: child.Name(child.Owner), Drift: child.Drift, Before: live, child: child}
-	switch child.Action {
+// take makes the write that a step needs, from the whole live object, as the controller does.
+func (s *Sync) take(step *plan.Step, live plan.Object) plan.Outcome {
+	write, outcome := Write{Action: step.Action, Kind: step.Kind, Resource: step.Resource, Name: step.Key.Name, Drift: step.Drift, Before: live, step: step}, step.AsFound()
+	switch step.Action {
 	case plan.ActionNone:
-		return
+		return outcome
 	case plan.ActionCreate:
-		write.After = child.DesiredAfter(child.Owner, child.Earlier(), child.Seen)
+		write.After = step.Desired(step.Owner, step.Earlier(), step.View)
 	case plan.ActionUpdate, plan.ActionAdopt:
-		write.After = child.DesiredUpdate(live, child.Owner, child.Seen)
-	case plan.ActionLeave, plan.ActionWait, plan.ActionSuspend, plan.ActionDelete:
+		write.After = step.DesiredUpdate(live, step.Owner, step.View)
+	case plan.ActionDelete: // the next sync sends the next
+		outcome.Paced = true
+	case plan.ActionLeave, plan.ActionWait, plan.ActionSuspend:
 	}
-	s.add(write)
+	s.Writes = append(s.Writes, write)
 	if write.After != nil {
-		child.Observe(storedAs(live, write.After), "")
+		outcome.Child, outcome.Drift = storedAs(live, write.After), ""
 	}
+	return outcome
 }
 
 // storedAs returns an object as the API server would return it after a write: with the generation
@@ -233,11 +224,11 @@ func (w World) of(resource schema.GroupVersionResource) cache.Indexer {
 	return w[resource]
 }
 
-// named returns the object with the name of a Foo's child, or nil.
-func (w World) named(row *plan.ChildKind, foo plan.Owner) plan.Object {
-	found, _, _ := w.of(row.Resource).GetByKey(cache.NewObjectName(foo.GetNamespace(), row.Name(foo)).String())
-	named, _ := found.(plan.Object)
-	return named
+// at returns the object of a resource with a key, or nil.
+func (w World) at(resource schema.GroupVersionResource, key cache.ObjectName) plan.Object {
+	found, _, _ := w.of(resource).GetByKey(key.String()) // a cache in memory returns no error
+	object, _ := found.(plan.Object)
+	return object
 }
 
 // ControlledBy returns the objects of a row that a Foo controls, sorted by name.

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/pkg/reconcile/plan"
 )
@@ -79,11 +78,11 @@ func (f *Flapping) IsZero() bool { return f.count == 0 }
 
 // health orders statuses: ready, not ready, and nothing that serves.
 func health(owner plan.Owner) int {
-	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(owner.GetConditions(), plan.ConditionReady)
 	switch {
 	case plan.SaysReady(owner):
 		return 2
-	case ready != nil && ready.Reason == samplev1alpha1.ReasonUnavailable:
+	case ready != nil && ready.Reason == plan.ReasonUnavailable:
 		return 0
 	}
 	return 1
@@ -106,7 +105,7 @@ func (f *Flapping) Wait(before, after plan.Owner, now time.Time) time.Duration {
 
 // Wrote records a status that has replaced another.
 func (f *Flapping) Wrote(before, after plan.Owner, now time.Time) {
-	if *before.GetObservedGeneration() == after.GetGeneration() && health(after) < health(before) {
+	if before.GetObservedGeneration() == after.GetGeneration() && health(after) < health(before) {
 		f.count, f.last, f.generation = f.count+1, now, after.GetGeneration()
 	}
 }
@@ -126,7 +125,7 @@ func intervalOf(before, after plan.Owner, complete bool) time.Duration {
 	switch {
 	case sameStatus(before, after), complete && isProgress(before, after):
 		return ThrottleInterval
-	case meta.IsStatusConditionTrue(*after.GetConditions(), samplev1alpha1.ConditionStalled) && differInWords(before, after):
+	case meta.IsStatusConditionTrue(after.GetConditions(), plan.ConditionStalled) && differInWords(before, after):
 		return MessageInterval
 	}
 	return 0
@@ -134,7 +133,7 @@ func intervalOf(before, after plan.Owner, complete bool) time.Duration {
 
 // differInWords reports whether statuses differ only in messages. It modifies both.
 func differInWords(before, after plan.Owner) bool {
-	for _, conditions := range [][]metav1.Condition{*before.GetConditions(), *after.GetConditions()} {
+	for _, conditions := range [][]metav1.Condition{before.GetConditions(), after.GetConditions()} {
 		for i := range conditions {
 			conditions[i].Message = ""
 		}
@@ -146,9 +145,9 @@ func differInWords(before, after plan.Owner) bool {
 // same rollout: Ready, and the conditions for single children.
 func isProgress(before, after plan.Owner) bool {
 	before = plan.CopyOf(before)
-	for _, is := range *after.GetConditions() {
-		was := meta.FindStatusCondition(*before.GetConditions(), is.Type)
-		if was != nil && is.Reason == samplev1alpha1.ReasonProgressing && was.Reason == is.Reason {
+	for _, is := range after.GetConditions() {
+		was := meta.FindStatusCondition(before.GetConditions(), is.Type)
+		if was != nil && is.Reason == plan.ReasonProgressing && was.Reason == is.Reason {
 			*was = is
 		}
 	}
@@ -221,7 +220,7 @@ func (t *Transition) Missed(owner plan.Owner) *metav1.Condition {
 	}
 	unanswered := t.unanswered
 	*t = Transition{}
-	ready := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(owner.GetConditions(), plan.ConditionReady)
 	if ready == nil || !slices.Contains(unanswered, readinessOf(ready)) {
 		return nil
 	}
@@ -356,8 +355,8 @@ func sameButTimes(a, b plan.Owner) bool {
 
 func withoutTimes(owner plan.Owner) plan.Owner {
 	owner = plan.CopyOf(owner)
-	for i := range *owner.GetConditions() {
-		(*owner.GetConditions())[i].LastTransitionTime = metav1.Time{}
+	for i := range owner.GetConditions() {
+		(owner.GetConditions())[i].LastTransitionTime = metav1.Time{}
 	}
 	return owner
 }

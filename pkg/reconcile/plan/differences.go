@@ -102,5 +102,5 @@ func quote(value any, none string) string {
 		encoded, _ := json.Marshal(value) // it was decoded from JSON
 		text = string(encoded)
 	}
-	return truncate(text, maxQuotedName)
+	return Truncate(text, maxQuotedName)
 }

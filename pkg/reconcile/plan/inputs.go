@@ -22,16 +22,12 @@ type inputs struct {
 	Spec any
 
 	Action Action
-	// Object is the object that the write is about, or nil if there is none.
-	Object *objectInputs
-}
-
-// objectInputs determine whether a write to an object can succeed.
-type objectInputs struct {
-	UID         types.UID
-	Version     string
-	Terminating bool
-	Owners      []metav1.OwnerReference
+	// The other fields determine whether a write to an object can succeed. They are zero if there
+	// is no object yet.
+	Object            types.UID
+	ObjectVersion     string
+	ObjectTerminating bool
+	ObjectOwners      []metav1.OwnerReference
 }
 
 // StatusInputs returns the inputs of a write to an owner's status, for comparison.
@@ -43,19 +39,15 @@ func inputsOf(owner Owner) inputs {
 	}
 }
 
-// Inputs returns the inputs of the write that carries out an action on an object, or nil if there
-// is none yet, for comparison.
-func (c *Child) Inputs(action Action, object Object) any {
-	from := inputsOf(c.Owner)
-	from.Action = action
-	if object != nil {
-		from.Object = new(inputsOfObject(object))
+// Inputs returns the inputs of the write that carries out a step, for comparison.
+func (s *Step) Inputs() any {
+	from := inputsOf(s.Owner)
+	from.Action = s.Action
+	if s.Found != nil {
+		from.Object, from.ObjectVersion = s.Found.GetUID(), VersionOf(s.Found)
+		from.ObjectTerminating, from.ObjectOwners = IsTerminating(s.Found), s.Found.GetOwnerReferences()
 	}
 	return from
-}
-
-func inputsOfObject(object metav1.Object) objectInputs {
-	return objectInputs{object.GetUID(), VersionOf(object), IsTerminating(object), object.GetOwnerReferences()}
 }
 
 // VersionOf returns a value that changes with an object's spec and, for most kinds, not with

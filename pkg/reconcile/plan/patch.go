@@ -41,7 +41,7 @@ func (c *ChildKind) Patch(live, desired Object) (types.PatchType, []byte, error)
 	}
 	patchType, patch := types.StrategicMergePatchType, []byte(nil)
 	if scheme.Scheme.IsGroupRegistered(c.Resource.Group) {
-		patch, err = strategicPatch(before, after, c.Empty())
+		patch, err = strategicPatch(before, after, c.empty())
 	} else {
 		patchType = types.MergePatchType
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
@@ -94,9 +94,9 @@ type Manager struct {
 const scaleSubresource = "scale"
 
 func (m Manager) describe() string {
-	name := fmt.Sprintf("%q", truncate(cmp.Or(m.Name, "an unknown manager"), maxQuotedName))
+	name := fmt.Sprintf("%q", Truncate(cmp.Or(m.Name, "an unknown manager"), maxQuotedName))
 	if m.Subresource != "" {
-		name += fmt.Sprintf(" through the subresource %q", truncate(m.Subresource, maxQuotedName))
+		name += fmt.Sprintf(" through the subresource %q", Truncate(m.Subresource, maxQuotedName))
 	}
 	return name
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether a Foo is ready, and if not, why, and what its user can do.
+// Whether an owner is ready, and if not, why, and what its user can do.
 
 package plan
 
@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/failure"
 )
 
@@ -33,14 +32,6 @@ func (e *CallError) Error() string {
 // Unwrap returns the error of the API server or of the connection to it.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// The suffixes of the reasons that require a user to act; the kind of the child comes first.
-// Conflict means that the object with the name does not belong to the Foo. Failed means that
-// the API server refused the child, or that the child can't do its work.
-const (
-	conflict = "Conflict"
-	failed   = "Failed"
-)
-
 // Parts of messages that tell apart the problems that share a reason.
 const (
 	serverRefused = "The API server refused: "
@@ -48,96 +39,132 @@ const (
 	ofEarlier     = " of this name, which is gone"
 )
 
-// terminating is the verdict on an object that is being deleted.
-func (k *OwnerKind) terminating() Verdict {
-	return notReady(samplev1alpha1.ReasonTerminating, "The %s is being deleted", k.Kind)
+// Readiness says whether a part of a sync, such as a child, allows the owner to be ready.
+type Readiness struct {
+	// Status, Reason and Message become those of the condition Ready if this part keeps the owner
+	// from being ready, or if none does.
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
+	// Stalled is true if nothing will happen until someone acts.
+	Stalled bool
+	// AfterReady replaces the readiness if the owner was ready with this spec: what it had is lost.
+	AfterReady *Readiness
 }
 
-// firstObstacle returns the first verdict that keeps a Foo from being ready. If none does, it
-// returns a verdict that combines all of them.
-func (k *OwnerKind) firstObstacle(owner Owner, verdicts []Verdict) Verdict {
+// Ready returns a Readiness that allows the owner to be ready.
+func Ready(format string, args ...any) Readiness {
+	return Readiness{Status: metav1.ConditionTrue, Reason: ReasonAvailable, Message: fmt.Sprintf(format, args...)}
+}
+
+// NotReady returns a Readiness for a state that may pass by itself.
+func NotReady(reason, format string, args ...any) Readiness {
+	return Readiness{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Stalled is like NotReady, for a state that lasts until someone acts.
+func Stalled(reason, format string, args ...any) Readiness {
+	readiness := NotReady(reason, format, args...)
+	readiness.Stalled = true
+	return readiness
+}
+
+func (k *Kind) terminating() Readiness {
+	return NotReady(ReasonTerminating, "The %s is being deleted", k.Kind)
+}
+
+// readiness returns the first readiness that keeps the owner from being ready. If none does, it
+// returns one that combines all of them.
+func (k *Kind) readiness(owner Owner, steps []*Step, outcomes []Outcome) Readiness {
 	var messages []string
-	for _, verdict := range verdicts {
-		if verdict.Status != metav1.ConditionTrue {
-			return verdict
+	for i, step := range steps {
+		of := step.Readiness(&outcomes[i])
+		if of.Status != metav1.ConditionTrue {
+			return of
 		}
-		if verdict.Message != "" {
-			messages = append(messages, verdict.Message)
+		if of.Message != "" {
+			messages = append(messages, of.Message)
 		}
 	}
 	if IsTerminating(owner) {
 		return k.terminating()
 	}
-	return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable, Message: cmp.Or(strings.Join(messages, "; "), "Everything that the "+k.Kind+" specifies exists")}
+	return Ready("%s", cmp.Or(strings.Join(messages, "; "), "Everything that the "+k.Kind+" specifies exists"))
 }
 
-// readiness returns whether a child allows the Foo to be ready after a sync. The first
-// obstacle decides. A Foo becomes ready only in a sync in which nothing failed, and only if
-// its children are in their desired state.
-func (c *Child) readiness() Verdict {
-	owner := c.Owner
-	name := truncate(c.Name(owner), maxQuotedName)
+// Readiness returns whether a child allows the owner to be ready after a step.
+func (s *Step) Readiness(outcome *Outcome) Readiness {
+	readiness := s.judge(outcome)
+	if len(s.InService) > 0 && readiness.Status == metav1.ConditionFalse {
+		readiness.Message += fmt.Sprintf("; %s %q stays in service until then", s.Kind, Truncate(s.InService[0].GetName(), maxQuotedName))
+	}
+	return readiness
+}
+
+// judge returns the readiness by the first of the cases that applies. An owner becomes ready only in
+// a sync in which nothing failed, and only if its children are in their desired state.
+func (s *Step) judge(outcome *Outcome) Readiness {
+	name := Truncate(s.Key.Name, maxQuotedName)
 	switch {
-	case IsTerminating(owner):
-		return c.OwnerKind.terminating()
-	case c.Stale:
-		return Verdict{Status: metav1.ConditionTrue}
-	case c.Action == ActionLeave:
-		return c.judgeConflict()
-	case c.Action == ActionSuspend:
-		return c.judgeSuspended()
-	case c.Action == ActionWait:
-		return c.judgeDeletion()
-	case failure.IsRefusal(c.Failure):
-		refused := notReady(c.Kind+failed, "%s%s", serverRefused, truncate(c.Failure.Error(), maxServerWords))
-		refused.Stalled = c.Lasts || c.saidStalled(owner, c.Kind+failed, serverRefused)
+	case IsTerminating(s.Owner):
+		return s.OwnerKind.terminating()
+	case outcome.Stale:
+		return Readiness{Status: metav1.ConditionTrue}
+	case s.Action == ActionLeave:
+		return s.judgeConflict(outcome)
+	case s.Action == ActionSuspend:
+		return s.judgeSuspended(outcome)
+	case s.Action == ActionWait:
+		return s.judgeDeletion()
+	case failure.IsRefusal(outcome.Err):
+		refused := NotReady(s.Kind+SuffixFailed, "%s%s", serverRefused, Truncate(outcome.Err.Error(), MaxQuote))
+		refused.Stalled = outcome.Lasts || s.saidStalled(s.Owner, s.Kind+SuffixFailed, serverRefused)
 		return refused
-	case c.Failure != nil:
-		return c.judgeOutage(owner, c.Action, c.Failure)
-	case c.Fight != nil:
-		return c.judgeFight()
-	case !c.Wanted(owner):
-		return Verdict{Status: metav1.ConditionTrue}
-	case c.Current == nil:
-		return notReady(samplev1alpha1.ReasonProgressing, "%s %q is being created", c.Kind, name)
-	case c.Paced:
-		return notReady(samplev1alpha1.ReasonProgressing, "%s %q will be updated once fewer others are rolling out (-max-rollouts): %s",
-			c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
-	case c.CurrentDrift != "":
-		otherwise := notReady(c.Kind+failed, "The API server stored %s %q with different values than requested: %s", c.Kind, name, truncate(c.CurrentDrift, maxServerWords))
-		otherwise.Stalled = c.Recurs
+	case outcome.Err != nil:
+		return s.judgeOutage(outcome.Err)
+	case outcome.Fight != nil:
+		return Stalled(s.Kind+SuffixFailed, "%s", outcome.Fight.Describe(s.ChildKind))
+	case !s.Wants(s.Owner):
+		return Readiness{Status: metav1.ConditionTrue}
+	case outcome.Child == nil:
+		return NotReady(ReasonProgressing, "%s %q is being created", s.Kind, name)
+	case outcome.Paced:
+		return NotReady(ReasonProgressing, "%s %q will be updated once fewer others are rolling out (-max-rollouts): %s",
+			s.Kind, name, Truncate(outcome.Drift, MaxQuote))
+	case outcome.Drift != "":
+		otherwise := NotReady(s.Kind+SuffixFailed, "The API server stored %s %q with different values than requested: %s", s.Kind, name, Truncate(outcome.Drift, MaxQuote))
+		otherwise.Stalled = outcome.Recurs
 		return otherwise
 	}
-	verdict := c.Judge(c.Current)
-	if verdict.AfterReady != nil && wasReady(owner) {
-		return *verdict.AfterReady
+	readiness := s.Judge(outcome.Child)
+	if readiness.AfterReady != nil && wasReady(s.Owner) {
+		return *readiness.AfterReady
 	}
-	verdict.AfterReady = nil
-	return verdict
+	return readiness
 }
 
-// IsReady reports whether a child in its desired state allows the Foo to be ready.
+// IsReady reports whether a child in its desired state allows the owner to be ready.
 func (c *ChildKind) IsReady(child Object) bool {
 	return c.Judge(child).Status == metav1.ConditionTrue
 }
 
-// judgeOutage returns the verdict after a write or a live read that failed for a temporary
+// judgeOutage returns the readiness after a write or a live read that failed for a temporary
 // reason. It says nothing about the child's earlier state. If the API server refused the same
 // spec before, someone still has to act, so the condition continues to say that: alternating
 // outages and refusals give one condition.
-func (c *ChildKind) judgeOutage(owner Owner, act Action, err error) Verdict {
-	if ready := c.said(owner, samplev1alpha1.ConditionReady, metav1.ConditionFalse, c.Kind+failed, serverRefused); ready != nil {
-		return Verdict{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Stalled: c.saidStalled(owner, c.Kind+failed, serverRefused)}
+func (s *Step) judgeOutage(err error) Readiness {
+	if ready := s.said(s.Owner, ConditionReady, metav1.ConditionFalse, s.Kind+SuffixFailed, serverRefused); ready != nil {
+		return Readiness{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Stalled: s.saidStalled(s.Owner, s.Kind+SuffixFailed, serverRefused)}
 	}
-	name, done := c.Name(owner), participles[act]
+	name, done := s.Key.Name, participles[s.Action]
 	if call := (*CallError)(nil); errors.As(err, &call) {
 		if call.Name != name {
 			done = participles[ActionNone]
 		}
 		name, done = call.Name, cmp.Or(call.Done, done)
 	}
-	return notReady(samplev1alpha1.ReasonProgressing, "%s %q could not be %s yet: %s",
-		c.Kind, truncate(name, maxQuotedName), done, truncate(failure.Describe(err), maxServerWords))
+	return NotReady(ReasonProgressing, "%s %q could not be %s yet: %s",
+		s.Kind, Truncate(name, maxQuotedName), done, Truncate(failure.Describe(err), MaxQuote))
 }
 
 // participles name what a sync was about to do to a child when a live read failed.
@@ -145,25 +172,14 @@ var participles = map[Action]string{
 	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked",
 }
 
-// judgeSuspended reports which write a Foo's suspension prevents.
-func (c *Child) judgeSuspended() Verdict {
-	what := fmt.Sprintf("%s %q is not %s", c.Kind, truncate(c.Name(c.Owner), maxQuotedName), participles[c.Pending])
+// judgeSuspended reports which write a suspension prevents.
+func (s *Step) judgeSuspended(outcome *Outcome) Readiness {
+	what := fmt.Sprintf("%s %q is not %s", s.Kind, Truncate(s.Key.Name, maxQuotedName), participles[s.Pending])
 	switch {
-	case c.Pending == ActionNone:
-		what = fmt.Sprintf("no %s with an earlier name is deleted", c.Kind)
-	case c.CurrentDrift != "":
-		what += ": " + truncate(c.CurrentDrift, maxServerWords)
+	case s.Pending == ActionNone:
+		what = fmt.Sprintf("no %s with an earlier name is deleted", s.Kind)
+	case outcome.Drift != "":
+		what += ": " + Truncate(outcome.Drift, MaxQuote)
 	}
-	return stalled(samplev1alpha1.ReasonSuspended, "spec.suspend is true, so %s", what)
-}
-
-func notReady(reason, format string, args ...any) Verdict {
-	return Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
-// stalled is like notReady, for a state that lasts until someone acts.
-func stalled(reason, format string, args ...any) Verdict {
-	verdict := notReady(reason, format, args...)
-	verdict.Stalled = true
-	return verdict
+	return Stalled(ReasonSuspended, "spec.suspend is true, so %s", what)
 }

@@ -5,46 +5,44 @@
 package plan
 
 import (
+	"reflect"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
-// maxKeptText bounds, in bytes, how much the cache keeps of texts that the API server does
-// not bound: an owner's kind and name, an image. No message quotes that much.
-const maxKeptText = 1024
-
-// Transform is a cache.TransformFunc for the objects of the kind. Before a Foo enters an
-// informer's cache, it drops everything that no decision reads. Users who may write Foos or
+// Transform is a cache.TransformFunc for the objects of the kind. Before an owner enters an
+// informer's cache, it drops everything that no decision reads. Users who may write owners or
 // their children can put more than a mebibyte into one: annotations, finalizers, owner
 // references. The size of a cached object is bounded, whatever it contains.
 //
-// A status update sends the trimmed Foo, because the API server takes only the status from
+// A status update sends the trimmed owner, because the API server takes only the status from
 // that request.
-func (k *OwnerKind) Transform(object any) (any, error) {
+func (k *Kind) Transform(object any) (any, error) {
 	owner, ok := object.(Owner)
 	if !ok {
 		return object, nil // a tombstone
 	}
-	kept := k.Trim(owner)
+	kept := reflect.New(reflect.TypeOf(owner).Elem()).Interface().(Owner) //nolint:forcetypeassert // the type of owner
 	keepIdentity(kept, owner)
+	reflect.ValueOf(kept.GetSpec()).Elem().Set(reflect.ValueOf(owner.GetSpec()).Elem())
+	reflect.ValueOf(kept.GetStatus()).Elem().Set(reflect.ValueOf(owner.GetStatus()).Elem())
 	return kept, nil
 }
 
-// Transform is a cache.TransformFunc for the objects of a kind. It keeps the fields that a Foo
-// owns and those that the status is based on. Of an object that no Foo controls, it keeps only
+// Transform is a cache.TransformFunc for the objects of a kind. It keeps the fields that an owner
+// owns and those that the status is based on. Of an object that no owner controls, it keeps only
 // the controller. So updates must be based on a live read, never on the cache.
 func (c *ChildKind) Transform(object any) (any, error) {
 	found, ok := object.(Object)
 	if !ok {
 		return object, nil // a tombstone
 	}
-	kept := c.Empty()
+	kept := c.empty()
 	keepIdentity(kept, found)
 	ref := metav1.GetControllerOfNoCopy(found)
 	if ref == nil {
-		kept.SetAnnotations(consentIn(found))
+		kept.SetAnnotations(c.OwnerKind.consentIn(found))
 		return kept, nil
 	}
 	kept.SetOwnerReferences([]metav1.OwnerReference{c.OwnerKind.keptController(ref)})
@@ -67,25 +65,25 @@ func keepIdentity(kept, found metav1.Object) {
 // keptController returns the fields of a controller reference that decisions and messages
 // read. A reference that does not name an owner of the kind loses its API version, so that
 // truncating its texts can't turn it into one that does.
-func (k *OwnerKind) keptController(ref *metav1.OwnerReference) metav1.OwnerReference {
+func (k *Kind) keptController(ref *metav1.OwnerReference) metav1.OwnerReference {
 	kept := metav1.OwnerReference{
-		Kind:       truncate(ref.Kind, maxKeptText),
-		Name:       truncate(ref.Name, maxKeptText),
-		UID:        types.UID(truncate(string(ref.UID), maxKeptText)),
+		Kind:       Truncate(ref.Kind, MaxKept),
+		Name:       Truncate(ref.Name, MaxKept),
+		UID:        types.UID(Truncate(string(ref.UID), MaxKept)),
 		Controller: new(true),
 	}
 	if k.isNamedBy(ref) {
-		kept.APIVersion = truncate(ref.APIVersion, maxKeptText)
+		kept.APIVersion = Truncate(ref.APIVersion, MaxKept)
 	}
 	return kept
 }
 
-// consentIn returns the only annotation that a decision reads, if it can be the name of a
-// Foo.
-func consentIn(object metav1.Object) map[string]string {
-	by, ok := object.GetAnnotations()[samplev1alpha1.AnnotationAdoptBy]
-	if !ok || len(by) > maxKeptText {
+// consentIn returns the only annotation that a decision reads, if it can be the name of an
+// owner.
+func (k *Kind) consentIn(object metav1.Object) map[string]string {
+	by, ok := object.GetAnnotations()[k.AdoptBy()]
+	if !ok || len(by) > MaxKept {
 		return nil
 	}
-	return map[string]string{samplev1alpha1.AnnotationAdoptBy: by}
+	return map[string]string{k.AdoptBy(): by}
 }

@@ -18,7 +18,7 @@ import (
 
 // Of returns the preview of the next sync of a Foo, with other owners and the children of any
 // owner, or nil if there is no Foo.
-func Of(kind *plan.OwnerKind, foo footest.Object, others []footest.Object) *preview.Sync {
+func Of(kind *plan.Kind, foo footest.Object, others []footest.Object) *preview.Sync {
 	if foo == nil {
 		return nil
 	}

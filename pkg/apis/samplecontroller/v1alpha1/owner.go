@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The methods with which the controller, whose loop is the same for every kind, reads a Foo
-// and sets its status.
+// The methods of plan.Owner, with which the controller reads a Foo and sets its status.
 
 package v1alpha1
 
@@ -19,14 +18,17 @@ func (foo *Foo) GetStatus() any { return &foo.Status }
 // IsSuspended reports whether the controller may write nothing but the status for the Foo.
 func (foo *Foo) IsSuspended() bool { return ptr.Deref(foo.Spec.Suspend, false) }
 
-// GetConditions returns the conditions of the status, to be read or set.
-func (foo *Foo) GetConditions() *[]metav1.Condition { return &foo.Status.Conditions }
+// GetConditions returns the conditions of the status.
+func (foo *Foo) GetConditions() []metav1.Condition { return foo.Status.Conditions }
 
-// GetObservedGeneration returns the generation that the status describes, to be read or set.
-func (foo *Foo) GetObservedGeneration() *int64 { return &foo.Status.ObservedGeneration }
+// SetConditions sets the conditions of the status.
+func (foo *Foo) SetConditions(conditions []metav1.Condition) { foo.Status.Conditions = conditions }
 
-// ResetStatus clears the status.
-func (foo *Foo) ResetStatus() { foo.Status = FooStatus{} }
+// GetObservedGeneration returns the generation that the status describes.
+func (foo *Foo) GetObservedGeneration() int64 { return foo.Status.ObservedGeneration }
+
+// SetObservedGeneration sets the generation that the status describes.
+func (foo *Foo) SetObservedGeneration(generation int64) { foo.Status.ObservedGeneration = generation }
 
 // ResetProgress clears the numbers in the status that change with each Pod.
 func (foo *Foo) ResetProgress() { foo.Status.Replicas, foo.Status.AvailableReplicas = 0, 0 }

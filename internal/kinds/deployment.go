@@ -2,7 +2,7 @@
 
 // A Foo's Deployment: how it is created, and which of its fields the Foo owns.
 
-package plan
+package kinds
 
 import (
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 // containerName names the only container of a Foo's Pods. The flag -image sets its image. A
@@ -44,43 +45,29 @@ const maxSelector = 4096
 // keeps, because short ones take more memory than their length suggests.
 const maxSelectorTexts = 64
 
-// PodOption changes the Pods of new Deployments.
-type PodOption func(pod *corev1.PodSpec)
-
-// OmitUser may leave the Pods' user to the platform: OpenShift accepts only one of each namespace's own.
-func OmitUser(omit bool) PodOption {
-	return func(pod *corev1.PodSpec) {
-		if omit {
-			pod.SecurityContext.RunAsUser = nil
-		}
-	}
-}
-
-// Deployment declares the Deployment of a Foo, whose Pods run an image. The Foo owns few of
-// its fields. The rest belongs to others: annotations, sidecars, the strategy, the time of
-// a "kubectl rollout restart", and the replicas if the Foo does not set them.
-func Deployment(image string, options ...PodOption) Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
-	return Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
+// deployment declares the Deployment of a Foo. The Foo owns few of its fields. The rest belongs to
+// others: annotations, sidecars, the strategy, the time of a "kubectl rollout restart", and the
+// replicas if the Foo does not set them.
+func deployment(options Options) plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
+	return plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
 		Kind:     "Deployment",
 		Resource: appsv1.SchemeGroupVersion.WithResource("deployments"),
 		NamedBy:  "spec.deploymentName",
 		ScaledBy: "spec.replicas",
 		Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
-		Empty:    func() *appsv1.Deployment { return &appsv1.Deployment{} },
-		New: func(foo *samplev1alpha1.Foo) *appsv1.Deployment {
-			return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{
-				Selector: &metav1.LabelSelector{MatchLabels: podLabels(foo)}, Template: corev1.PodTemplateSpec{Spec: newPod(options...)},
-			}}
+		Init: func(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo) {
+			deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: podLabels(foo)}
+			deployment.Spec.Template.Spec = newPod(options)
 		},
-		SetOwned: func(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, _ Seen) {
+		SetOwned: func(deployment *appsv1.Deployment, foo *samplev1alpha1.Foo, _ *plan.View) {
 			if foo.Spec.Replicas != nil {
 				deployment.Spec.Replicas = new(*foo.Spec.Replicas)
 			}
 			setPodLabels(deployment, foo)
-			setImage(ownedContainer(&deployment.Spec.Template.Spec), image)
+			setImage(ownedContainer(&deployment.Spec.Template.Spec), options.Image)
 		},
 		Inherit: inheritReplicas,
-		Keep:    keepDeployment(image),
+		Keep:    keepDeployment(options.Image),
 		Judge:   judgeRollout,
 		Serves:  func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
 		Restarts: func(before, after *appsv1.Deployment) bool {
@@ -148,15 +135,14 @@ func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 
 // inheritReplicas makes a new Deployment start with the replicas of an earlier one if the Foo
 // leaves them to others.
-func inheritReplicas(foo *samplev1alpha1.Foo) func(deployment, earlier *appsv1.Deployment) {
+func inheritReplicas(deployment, earlier *appsv1.Deployment, foo *samplev1alpha1.Foo) bool {
 	if foo.Spec.Replicas != nil {
-		return nil
+		return false
 	}
-	return func(deployment, earlier *appsv1.Deployment) {
-		if earlier.Spec.Replicas != nil {
-			deployment.Spec.Replicas = new(min(max(*earlier.Spec.Replicas, minReplicas), maxReplicas))
-		}
+	if earlier.Spec.Replicas != nil {
+		deployment.Spec.Replicas = new(min(max(*earlier.Spec.Replicas, minReplicas), maxReplicas))
 	}
+	return true
 }
 
 // setImage sets a container's image. It also sets the pull policy if that was the API
@@ -188,7 +174,7 @@ var writableFolders = []corev1.VolumeMount{{Name: "cache", MountPath: "/var/cach
 // run nginx without root, also in namespaces that enforce the restricted Pod Security
 // Standard, and have no token. Users may change these settings. Adding them to a Deployment
 // that has Pods, such as one created by upstream's controller, would restart the Pods.
-func newPod(options ...PodOption) corev1.PodSpec {
+func newPod(options Options) corev1.PodSpec {
 	pod := corev1.PodSpec{
 		AutomountServiceAccountToken: new(false),
 		SecurityContext: &corev1.PodSecurityContext{
@@ -202,8 +188,8 @@ func newPod(options ...PodOption) corev1.PodSpec {
 	for _, folder := range writableFolders {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: folder.Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	}
-	for _, option := range options {
-		option(&pod)
+	if options.OmitPodUser {
+		pod.SecurityContext.RunAsUser = nil
 	}
 	return pod
 }

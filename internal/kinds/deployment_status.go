@@ -2,11 +2,10 @@
 
 // The fields of a Deployment that the caches keep, and the meaning of its status.
 
-package plan
+package kinds
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -16,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 // keepDeployment returns the function that copies the fields of a Deployment that the caches
@@ -77,7 +77,7 @@ func keptContainers(containers, wanted []corev1.Container) []corev1.Container {
 	case containers[i].Image == wanted[0].Image:
 		return wanted
 	}
-	return []corev1.Container{{Name: containerName, Image: truncate(containers[i].Image, maxKeptText)}}
+	return []corev1.Container{{Name: containerName, Image: plan.Truncate(containers[i].Image, plan.MaxKept)}}
 }
 
 // finished is the condition of a Deployment whose rollout is complete, and withRevision the
@@ -106,7 +106,7 @@ func keptConditions(conditions []appsv1.DeploymentCondition) []appsv1.Deployment
 	for _, condition := range conditions {
 		if failure, _ := rolloutFailure([]appsv1.DeploymentCondition{condition}); failure != "" {
 			kept = append(kept, appsv1.DeploymentCondition{
-				Type: condition.Type, Status: condition.Status, Message: truncate(condition.Message, maxServerWords),
+				Type: condition.Type, Status: condition.Status, Message: plan.Truncate(condition.Message, plan.MaxQuote),
 			})
 		}
 	}
@@ -123,45 +123,44 @@ func reportDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deployment) {
 // judgeRollout returns whether a Deployment is rolled out: its controller has observed the
 // newest spec, all Pods have the newest template, and all are available. These are the
 // criteria of kubectl rollout status.
-func judgeRollout(deployment *appsv1.Deployment) Verdict {
+func judgeRollout(deployment *appsv1.Deployment) plan.Readiness {
 	desired := ptr.Deref(deployment.Spec.Replicas, 1)
 	status := &deployment.Status
 	if status.ObservedGeneration >= deployment.Generation {
 		if isHeldBack(deployment) { // first, because it also causes what follows
-			return stalled(samplev1alpha1.ReasonProgressing,
+			return plan.Stalled(samplev1alpha1.ReasonProgressing,
 				"Deployment %q is paused with changes to roll out: resume it with 'kubectl rollout resume -n %s deployment %s'",
 				deployment.Name, deployment.Namespace, deployment.Name)
 		}
 		if failure, final := rolloutFailure(status.Conditions); failure != "" {
-			verdict := notReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
-			verdict.Stalled = final
-			return verdict
+			readiness := plan.NotReady(samplev1alpha1.ReasonDeploymentFailed, "Deployment %q %s", deployment.Name, failure)
+			readiness.Stalled = final
+			return readiness
 		}
 		if status.UpdatedReplicas == desired && status.Replicas == desired && status.AvailableReplicas == desired {
-			return Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAvailable,
-				Message: fmt.Sprintf("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)}
+			return plan.Ready("Deployment %q has %d of %d Pods available", deployment.Name, desired, desired)
 		}
 		if isFinished(status.Conditions) && status.UpdatedReplicas == status.Replicas {
 			return judgeFinished(deployment, desired)
 		}
 	}
-	return notReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d of %d Pods available",
+	return plan.NotReady(samplev1alpha1.ReasonProgressing, "Deployment %q is rolling out: %d of %d Pods available",
 		deployment.Name, status.AvailableReplicas, desired)
 }
 
-// judgeFinished is the verdict on a Deployment that was rolled out and has too few, too many or
+// judgeFinished judges a Deployment that was rolled out and has too few, too many or
 // unavailable Pods now: it is scaled, or it has lost Pods.
-func judgeFinished(deployment *appsv1.Deployment, desired int32) Verdict {
+func judgeFinished(deployment *appsv1.Deployment, desired int32) plan.Readiness {
 	available := deployment.Status.AvailableReplicas
-	verdict := notReady(samplev1alpha1.ReasonProgressing, "Deployment %q has %d of %d Pods available", deployment.Name, available, desired)
+	readiness := plan.NotReady(samplev1alpha1.ReasonProgressing, "Deployment %q has %d of %d Pods available", deployment.Name, available, desired)
 	if deployment.Status.Replicas == desired {
 		reason := samplev1alpha1.ReasonDegraded
 		if available == 0 {
 			reason = samplev1alpha1.ReasonUnavailable
 		}
-		verdict.AfterReady = new(notReady(reason, "Deployment %q has lost Pods: %d of %d available", deployment.Name, available, desired))
+		readiness.AfterReady = new(plan.NotReady(reason, "Deployment %q has lost Pods: %d of %d available", deployment.Name, available, desired))
 	}
-	return verdict
+	return readiness
 }
 
 // isFinished reports whether the Deployment's controller has completed the rollout of its newest
@@ -196,10 +195,10 @@ func rolloutFailure(conditions []appsv1.DeploymentCondition) (failure string, fi
 	for _, condition := range conditions {
 		switch {
 		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
-			failure = "cannot create its Pods: " + truncate(condition.Message, maxServerWords)
+			failure = "cannot create its Pods: " + plan.Truncate(condition.Message, plan.MaxQuote)
 		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse:
 			final = true
-			failure = cmp.Or(failure, "does not roll out: "+truncate(condition.Message, maxServerWords))
+			failure = cmp.Or(failure, "does not roll out: "+plan.Truncate(condition.Message, plan.MaxQuote))
 		}
 	}
 	return failure, final

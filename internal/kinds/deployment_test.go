@@ -2,7 +2,7 @@
 
 // Tests of the desired Deployment, of its row, and of the fields that the caches keep.
 
-package plan
+package kinds
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -89,7 +90,7 @@ func withSelected(key, value string) footest.ChildOption {
 func TestAnEarlierDeploymentStaysInService(t *testing.T) {
 	old, notYet := footest.Deployment("a", footest.Named("old")), withCounts(2, 2, 1)
 	for name, row := range map[string]struct {
-		named, old Object
+		named, old plan.Object
 		stays      bool
 	}{
 		"there is no other yet":      {nil, old, true},
@@ -100,7 +101,7 @@ func TestAnEarlierDeploymentStaysInService(t *testing.T) {
 		"it has no Pods available":   {nil, footest.Deployment("a", footest.Named("old"), withCounts(2, 2, 0)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decided := shipped.Decide(footest.Foo("a"), row.named, []Object{row.old}, nil)
+			decided := shipped.Decide(footest.Foo("a"), row.named, []plan.Object{row.old}, nil)
 			if stays, goes := len(decided.InService) == 1, len(decided.Obsolete) == 1; stays != row.stays || goes == row.stays {
 				t.Errorf("stays = %v, is deleted = %v", stays, goes)
 			}
@@ -179,8 +180,8 @@ func TestAContainerThatIsPutBack(t *testing.T) {
 // TestBrokenRowsAreDetected checks that the rules of owned fields find rows that break
 // them.
 func TestBrokenRowsAreDetected(t *testing.T) {
-	type deploymentRow = Row[*samplev1alpha1.Foo, *appsv1.Deployment]
-	row := Deployment(footest.DefaultImage)
+	type deploymentRow = plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment]
+	row := deployment(Options{Image: footest.DefaultImage})
 	keeps := func(then func(kept, found *appsv1.Deployment)) func(row *deploymentRow) {
 		return func(broken *deploymentRow) {
 			broken.Keep = func(kept, found *appsv1.Deployment) {
@@ -191,7 +192,7 @@ func TestBrokenRowsAreDetected(t *testing.T) {
 	}
 	sets := func(then func(child *appsv1.Deployment, before *int32)) func(row *deploymentRow) {
 		return func(broken *deploymentRow) {
-			broken.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, seen Seen) {
+			broken.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, view *plan.View) {
 				before := child.Spec.Replicas
 				row.SetOwned(child, foo, seen)
 				then(child, before)

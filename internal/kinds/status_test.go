@@ -2,7 +2,7 @@
 
 // Tests of the status and its conditions, and of the shipped rows.
 
-package plan
+package kinds
 
 import (
 	"errors"
@@ -13,13 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
 // What keeps a Foo from being ready need not be a child.
 func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
 	foo, deployment := footest.Foo("a", footest.BeingDeleted), shipped.OwnerKind.terminating()
-	for reason, verdicts := range map[string][]Verdict{
+	for reason, verdicts := range map[string][]plan.Readiness{
 		"Terminating":     nil,
 		"TakingBackFails": {{Status: metav1.ConditionFalse, Reason: "TakingBackFails", Message: "503"}, deployment},
 	} {
@@ -27,9 +28,9 @@ func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
 	}
 }
 
-func TestAConditionOfAVerdictComesAfterReady(t *testing.T) {
+func TestAConditionOfAChildComesAfterReady(t *testing.T) {
 	registered := metav1.Condition{Type: "Registered", Status: metav1.ConditionTrue}
-	foo := shipped.OwnerKind.WithStatus(footest.Foo("a"), []Verdict{{Status: metav1.ConditionTrue, Report: func(foo Owner) {
+	foo := shipped.OwnerKind.WithStatus(footest.Foo("a"), []plan.Readiness{{Status: metav1.ConditionTrue, Report: func(foo plan.Owner) {
 		*foo.GetConditions() = append(*foo.GetConditions(), registered)
 	}}}, footest.Now)
 	if conditions := *foo.GetConditions(); len(conditions) != 2 || conditions[0].Type != "Ready" || conditions[1].Type != "Registered" {
@@ -42,7 +43,7 @@ func TestTheStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, others)
 	source := footest.Foo("a", footest.WithStatus(before))
-	status := statusAfter(source, Child{Action: ActionLeave, Named: child("b")}, footest.Now)
+	status := statusAfter(source, result{Action: plan.ActionLeave, Named: child("b")}, footest.Now)
 
 	footest.ExpectEqual(t, "another's condition", others, status.Conditions[1])
 	if status.Selector != "" || status.Replicas != 0 || status.AvailableReplicas != 0 {
@@ -52,7 +53,7 @@ func TestTheStatusKeepsWhatItDoesNotOwn(t *testing.T) {
 }
 
 func TestASuspensionIsAConditionUntilItEnds(t *testing.T) {
-	status := statusAfter(a(footest.Suspended), Child{Action: ActionSuspend, Pending: ActionCreate}, footest.Now)
+	status := statusAfter(a(footest.Suspended), result{Action: plan.ActionSuspend, Pending: plan.ActionCreate}, footest.Now)
 	if !meta.IsStatusConditionTrue(status.Conditions, "Suspended") || !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
 		t.Errorf("the status does not say that the Foo is suspended: %+v", status.Conditions)
 	}
@@ -68,9 +69,9 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 		result Child
 		want   metav1.Time
 	}{
-		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Child{Action: ActionNone, Current: child("a")}, footest.Earlier},
-		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), Child{Action: ActionLeave, Named: child("b")}, footest.Now},
-		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), Child{Action: ActionNone, Current: child("a")}, footest.Earlier},
+		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{Action: plan.ActionNone, Current: child("a")}, footest.Earlier},
+		"no longer ready":               {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{Action: plan.ActionLeave, Named: child("b")}, footest.Now},
+		"a new generation, still ready": {footest.Foo("a", footest.WithGeneration(2), footest.WithStatus(footest.Settled("a"))), result{Action: plan.ActionNone, Current: child("a")}, footest.Earlier},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := statusAfter(row.foo, row.result, footest.Now)
@@ -83,11 +84,11 @@ func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 }
 
 // exposed returns a kind whose only row has a condition.
-func exposed() *ChildKind {
-	row := Deployment(footest.DefaultImage)
+func exposed() *plan.ChildKind {
+	row := deployment(Options{Image: footest.DefaultImage})
 	row.Condition = "Exposed"
-	kind := Foos(footest.DefaultImage)
-	kind.Children = []*ChildKind{row.Of(kind)}
+	kind := declared(footest.DefaultImage)
+	kind.Children = []*plan.ChildKind{row.Of(kind)}
 	return kind.Children[0]
 }
 
@@ -98,21 +99,21 @@ func TestAConditionOfAChild(t *testing.T) {
 	})
 	refused := apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota"))
 	for what, row := range map[string]struct {
-		foo    Owner
+		foo    plan.Owner
 		child  Child
 		status metav1.ConditionStatus // "" for none
 		since  metav1.Time
 	}{
-		"the child is ready":         {footest.Foo("a"), Child{Action: ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Now},
-		"it still is":                {had, Child{Action: ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Earlier},
-		"it is no longer as desired": {had, Child{Action: ActionUpdate, Current: child("a"), Failure: refused}, metav1.ConditionFalse, footest.Now},
-		"it is gone":                 {had, Child{Action: ActionCreate}, "", metav1.Time{}},
-		"the Foo wants none":         {footest.Foo("a"), Child{Action: ActionNone}, "", metav1.Time{}},
-		"it is someone else's":       {had, Child{Action: ActionLeave, Named: child("b")}, "", metav1.Time{}},
-		"the sync knows nothing":     {had, Child{Action: ActionNone, Stale: true}, metav1.ConditionTrue, footest.Earlier},
+		"the child is ready":         {footest.Foo("a"), result{Action: plan.ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Now},
+		"it still is":                {had, result{Action: plan.ActionNone, Current: child("a")}, metav1.ConditionTrue, footest.Earlier},
+		"it is no longer as desired": {had, result{Action: plan.ActionUpdate, Current: child("a"), Failure: refused}, metav1.ConditionFalse, footest.Now},
+		"it is gone":                 {had, result{Action: plan.ActionCreate}, "", metav1.Time{}},
+		"the Foo wants none":         {footest.Foo("a"), result{Action: plan.ActionNone}, "", metav1.Time{}},
+		"it is someone else's":       {had, result{Action: plan.ActionLeave, Named: child("b")}, "", metav1.Time{}},
+		"the sync knows nothing":     {had, result{Action: plan.ActionNone, Stale: true}, metav1.ConditionTrue, footest.Earlier},
 	} {
 		kind := exposed()
-		after := kind.OwnerKind.WithStatus(row.foo, []Verdict{row.child.of(kind, row.foo).Verdict()}, footest.Now)
+		after := kind.OwnerKind.WithStatus(row.foo, []plan.Readiness{row.child.of(kind, row.foo).Verdict()}, footest.Now)
 		own := meta.FindStatusCondition(*after.GetConditions(), "Exposed")
 		if (own == nil) != (row.status == "") || own != nil && (own.Status != row.status || own.Reason == "" || !own.LastTransitionTime.Equal(&row.since)) {
 			t.Errorf("%s: the condition is %+v", what, own)
@@ -127,8 +128,8 @@ func TestAConditionOfAChild(t *testing.T) {
 // A row without Judge returns no message, but the condition needs one.
 func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	foo := footest.Foo("a")
-	silent := Verdict{Status: metav1.ConditionTrue}
-	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []Verdict{silent, silent}, footest.Now))
+	silent := plan.Readiness{Status: metav1.ConditionTrue}
+	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []plan.Readiness{silent, silent}, footest.Now))
 	footest.ExpectEqual(t, "the message", "Everything that the Foo specifies exists", ready.Message)
 }
 
@@ -151,31 +152,31 @@ func TestCountByReady(t *testing.T) {
 		foos = append(foos, foo)
 	}
 	want := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 2, metav1.ConditionFalse: 1, metav1.ConditionUnknown: 5}
-	footest.ExpectEqual(t, "the counts", want, CountByReady(foos))
+	footest.ExpectEqual(t, "the counts", want, plan.CountByReady(foos))
 }
 
 // shipped is the row of footest.Primary, the kind of the children in tests that are not
 // specific to a kind, with the default configuration.
-var shipped = Foos(footest.DefaultImage).Children[0]
+var shipped = declared(footest.DefaultImage).Children[0]
 
-func child(owner string, options ...footest.ChildOption) Object {
+func child(owner string, options ...footest.ChildOption) plan.Object {
 	return footest.Child(owner, options...)
 }
 
-func newChild(foo *samplev1alpha1.Foo) Object { return shipped.Desired(foo, nil) }
+func newChild(foo *samplev1alpha1.Foo) plan.Object { return shipped.Desired(foo, nil) }
 
 // verdictAfter returns what a Foo reports about its readiness after a sync.
-func verdictAfter(foo *samplev1alpha1.Foo, result Child) Verdict {
-	verdict := shipped.OwnerKind.firstObstacle(foo, []Verdict{ofChild(foo, result)})
+func verdictAfter(foo *samplev1alpha1.Foo, result result) plan.Readiness {
+	verdict := shipped.OwnerKind.firstObstacle(foo, []plan.Readiness{ofChild(foo, result)})
 	verdict.Report = nil
 	return verdict
 }
 
-func statusAfter(foo *samplev1alpha1.Foo, result Child, now metav1.Time) samplev1alpha1.FooStatus {
-	return shipped.OwnerKind.WithStatus(foo, []Verdict{ofChild(foo, result)}, now).(*samplev1alpha1.Foo).Status
+func statusAfter(foo *samplev1alpha1.Foo, result result, now metav1.Time) samplev1alpha1.FooStatus {
+	return shipped.OwnerKind.WithStatus(foo, []plan.Readiness{ofChild(foo, result)}, now).(*samplev1alpha1.Foo).Status
 }
 
-func ofChild(foo *samplev1alpha1.Foo, result Child) Verdict {
+func ofChild(foo *samplev1alpha1.Foo, result result) plan.Readiness {
 	if result.Current != nil {
 		result.CurrentDrift = shipped.DescribeDrift(result.Current, foo, nil)
 	}
@@ -183,7 +184,7 @@ func ofChild(foo *samplev1alpha1.Foo, result Child) Verdict {
 }
 
 // of returns the child of a Foo.
-func (c Child) of(kind *ChildKind, foo Owner) *Child {
+func (c result) of(kind *plan.ChildKind, foo plan.Owner) *result {
 	c.ChildKind, c.Owner = kind, foo
 	return &c
 }
@@ -208,7 +209,7 @@ func TestEveryConditionHasATime(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
 	before.Conditions[0].LastTransitionTime = metav1.Time{}
-	after := Foos(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, footest.Now)
+	after := declared(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, footest.Now)
 	for _, condition := range *after.GetConditions() {
 		footest.ExpectEqual(t, "the time of "+condition.Type, footest.Now, condition.LastTransitionTime)
 	}

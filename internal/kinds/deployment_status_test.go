@@ -2,7 +2,7 @@
 
 // Tests of a Foo's report about its Deployment.
 
-package plan
+package kinds
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -42,18 +43,22 @@ func stalledStatus(generation int64) samplev1alpha1.FooStatus {
 }
 
 func TestJudge(t *testing.T) {
-	no := func(reason, message string) Verdict {
-		return Verdict{Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	no := func(reason, message string) plan.Readiness {
+		return plan.Readiness{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 	}
-	failed := func(message string) Verdict { return no("DeploymentFailed", message) }
-	rollingOut := func(message string) Verdict { return no("Progressing", `Deployment "web" is rolling out: `+message) }
-	couldNotBe := func(message string) Verdict { return no("Progressing", `Deployment "web" could not be `+message) }
-	otherwise := func(message string) Verdict {
+	failed := func(message string) plan.Readiness { return no("DeploymentFailed", message) }
+	rollingOut := func(message string) plan.Readiness {
+		return no("Progressing", `Deployment "web" is rolling out: `+message)
+	}
+	couldNotBe := func(message string) plan.Readiness {
+		return no("Progressing", `Deployment "web" could not be `+message)
+	}
+	otherwise := func(message string) plan.Readiness {
 		return failed(`The API server stored Deployment "web" with different values than requested: ` + message)
 	}
-	suspended := func(message string) Verdict { return no("Suspended", "spec.suspend is true, so "+message) }
-	available := func(pods string) Verdict {
-		return Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: `Deployment "web" has ` + pods + " Pods available"}
+	suspended := func(message string) plan.Readiness { return no("Suspended", "spec.suspend is true, so "+message) }
+	available := func(pods string) plan.Readiness {
+		return plan.Readiness{Status: metav1.ConditionTrue, Reason: "Available", Message: `Deployment "web" has ` + pods + " Pods available"}
 	}
 	heldBack := no("Progressing", `Deployment "web" is paused with changes to roll out: `+
 		`resume it with 'kubectl rollout resume -n team-a deployment web'`)
@@ -68,7 +73,7 @@ func TestJudge(t *testing.T) {
 	for end, rows := range map[bool]map[string]struct {
 		foo    *samplev1alpha1.Foo
 		result Child
-		want   Verdict
+		want   plan.Readiness
 	}{
 		false: { // it may change by itself
 			"all Pods available": {a(), has(), available("2 of 2")},
@@ -86,13 +91,13 @@ func TestJudge(t *testing.T) {
 			"the ReplicaSet can't create Pods": {a(), has(withFailure("ReplicaFailure", "True", "exceeded quota: pods=0")),
 				failed(`Deployment "web" cannot create its Pods: exceeded quota: pods=0`)},
 			"an earlier one stays in service": {
-				a(), Child{Action: ActionNone, Current: footest.Deployment("a", withCounts(2, 2, 1)), InService: []Object{footest.Deployment("a", footest.Named("old"))}},
+				a(), result{Action: plan.ActionNone, Current: footest.Deployment("a", withCounts(2, 2, 1)), InService: []plan.Object{footest.Deployment("a", footest.Named("old"))}},
 				rollingOut(`1 of 2 Pods available; Deployment "old" stays in service until then`)},
-			"not created yet": {a(), Child{Action: ActionCreate}, no("Progressing", `Deployment "web" is being created`)},
+			"not created yet": {a(), result{Action: plan.ActionCreate}, no("Progressing", `Deployment "web" is being created`)},
 			"a cache that is stale says nothing": {
-				a(), Child{Action: ActionCreate, Failure: errors.New("stale"), Stale: true},
-				Verdict{Status: metav1.ConditionTrue, Reason: "Available", Message: "Everything that the Foo specifies exists"}},
-			"the API server refuses": {a(), failing(&CallError{"creating", "created", "Deployment", "web", refused}),
+				a(), result{Action: plan.ActionCreate, Failure: errors.New("stale"), Stale: true},
+				plan.Readiness{Status: metav1.ConditionTrue, Reason: "Available", Message: "Everything that the Foo specifies exists"}},
+			"the API server refuses": {a(), failing(&plan.CallError{"creating", "created", "Deployment", "web", refused}),
 				failed(`The API server refused: creating Deployment "web": no`)},
 			"the API server refuses a new spec of what was stalled": {
 				a(newer, wasStalled), failing(refused), failed("The API server refused: no")},
@@ -106,7 +111,7 @@ func TestJudge(t *testing.T) {
 				a(), failing(errors.New("reading the Foo: read tcp 127.0.0.1:49152")),
 				couldNotBe("updated yet: the API server could not be reached")},
 			"an earlier Deployment can't be deleted": {
-				a(), failing(&CallError{"", "deleted", "Deployment", "old", internalError("no")}),
+				a(), failing(&plan.CallError{"", "deleted", "Deployment", "old", internalError("no")}),
 				no("Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`)},
 			"an outage after a refusal of the same spec": {a(wasRefused), failing(down),
 				failed("The API server refused: exceeded quota")},
@@ -120,17 +125,17 @@ func TestJudge(t *testing.T) {
 				a(), has(footest.WithImage("mirror/nginx"), footest.WithTemplateLabel("app", "x")),
 				otherwise(`spec.template.metadata.labels.app is "x", not "nginx"; spec.template.spec.containers[nginx].image is "mirror/nginx", not "nginx:latest"`)},
 			"the owner was not stored": {a(), has(footest.WithoutOwner), otherwise("this Foo is not its controller")},
-			"the Deployment is being deleted": {a(), Child{Action: ActionWait, Named: footest.Deployment("a")},
+			"the Deployment is being deleted": {a(), result{Action: plan.ActionWait, Named: footest.Deployment("a")},
 				no("Terminating", `Deployment "web" is being deleted; it will be recreated once it is gone`)},
-			"the Deployment of another is being deleted": {a(), Child{Action: ActionWait, Named: footest.Deployment("b")},
+			"the Deployment of another is being deleted": {a(), result{Action: plan.ActionWait, Named: footest.Deployment("b")},
 				no("Terminating", `Deployment "web" is being deleted; the Foo gets its own once it is gone`)},
-			"the Deployment is being deleted, suspended": {a(footest.Suspended), Child{Action: ActionWait, Named: footest.Deployment("a")},
+			"the Deployment is being deleted, suspended": {a(footest.Suspended), result{Action: plan.ActionWait, Named: footest.Deployment("a")},
 				no("Terminating", `Deployment "web" is being deleted; spec.suspend is true, so it will not be recreated`)},
-			"an earlier Foo's Deployment waits for its collection": {a(), Child{Action: ActionLeave, Named: ofEarlier},
+			"an earlier Foo's Deployment waits for its collection": {a(), result{Action: plan.ActionLeave, Named: ofEarlier},
 				no("Progressing", `Deployment "web" belongs to an earlier Foo of this name, which is gone, and waits for the garbage collector`)},
-			"the name will be released": {a(), Child{Action: ActionLeave, Named: footest.Deployment("b"), Releasing: footest.Foo("b")},
+			"the name will be released": {a(), result{Action: plan.ActionLeave, Named: footest.Deployment("b"), Releasing: footest.Foo("b")},
 				no("Progressing", `Deployment "web" belongs to Foo "b", which no longer wants it and deletes it once its new Deployment is ready`)},
-			"its owner is being deleted": {a(), Child{Action: ActionLeave, Named: footest.Deployment("b"), Releasing: footest.Foo("b", footest.BeingDeleted)},
+			"its owner is being deleted": {a(), result{Action: plan.ActionLeave, Named: footest.Deployment("b"), Releasing: footest.Foo("b", footest.BeingDeleted)},
 				no("Progressing", `Deployment "web" belongs to Foo "b", which is being deleted`)},
 			"some Pods of a finished rollout": {a(), has(withCounts(2, 2, 1), rolledOut), no("Progressing", `Deployment "web" has 1 of 2 Pods available`)},
 			"some Pods lost":                  {a(wasReady), has(withCounts(2, 2, 1), rolledOut), no("Degraded", `Deployment "web" has lost Pods: 1 of 2 available`)},
@@ -143,57 +148,57 @@ func TestJudge(t *testing.T) {
 			"an outage after a failed rollout": {a(footest.WithStatus(stuckStatus)), failing(down),
 				couldNotBe("updated yet: the API server could not be reached")},
 			"a refusal after a failed rollout": {a(footest.WithStatus(stuckStatus)), failing(refused), failed("The API server refused: no")},
-			"a live read fails": {a(), failing(&CallError{Doing: "reading", Kind: "Deployment", Name: "web", Err: down}),
+			"a live read fails": {a(), failing(&plan.CallError{Doing: "reading", Kind: "Deployment", Name: "web", Err: down}),
 				couldNotBe("updated yet: the API server could not be reached")},
-			"a live read of an earlier Deployment fails": {a(), failing(&CallError{Doing: "reading", Kind: "Deployment", Name: "old", Err: down}),
+			"a live read of an earlier Deployment fails": {a(), failing(&plan.CallError{Doing: "reading", Kind: "Deployment", Name: "old", Err: down}),
 				no("Progressing", `Deployment "old" could not be checked yet: the API server could not be reached`)},
 			"the Foo is being deleted as well": {a(footest.BeingDeleted),
-				Child{Action: ActionWait, Current: footest.Deployment("a", withFailure("ReplicaFailure", "True", "quota"))},
+				result{Action: plan.ActionWait, Current: footest.Deployment("a", withFailure("ReplicaFailure", "True", "quota"))},
 				no("Terminating", "The Foo is being deleted")},
 		},
 		true: { // someone has to act
-			"suspended before its creation": {a(footest.Suspended), Child{Action: ActionSuspend, Pending: ActionCreate},
+			"suspended before its creation": {a(footest.Suspended), result{Action: plan.ActionSuspend, Pending: plan.ActionCreate},
 				suspended(`Deployment "web" is not created`)},
 			"suspended and drifted": {a(footest.Suspended),
-				Child{Action: ActionSuspend, Pending: ActionUpdate, Current: footest.Deployment("a", footest.ScaledTo(5))},
+				result{Action: plan.ActionSuspend, Pending: plan.ActionUpdate, Current: footest.Deployment("a", footest.ScaledTo(5))},
 				suspended(`Deployment "web" is not updated: spec.replicas is 5, not 2`)},
 			"suspended after a rename": {
-				a(footest.Suspended), Child{Action: ActionSuspend, Pending: ActionNone, Current: footest.Deployment("a")},
+				a(footest.Suspended), result{Action: plan.ActionSuspend, Pending: plan.ActionNone, Current: footest.Deployment("a")},
 				suspended("no Deployment with an earlier name is deleted")},
 			"the rollout makes no progress": {a(), has(withFailure("Progressing", "False", "the name is too long")),
 				failed(`Deployment "web" does not roll out: the name is too long`)},
-			"the API server has refused for long": {a(), Child{Action: ActionUpdate, Failure: refused, Lasts: true},
+			"the API server has refused for long": {a(), result{Action: plan.ActionUpdate, Failure: refused, Lasts: true},
 				failed("The API server refused: no")},
 			"a refusal that stalled before a start": {a(wasStalled), failing(refused), failed("The API server refused: no")},
 			"an outage of what was stalled":         {a(wasStalled), failing(down), failed("The API server refused: exceeded quota")},
 			"an update is stored otherwise": {
-				a(footest.WithReplicas(5)), Child{Action: ActionUpdate, Current: footest.Deployment("a"), Recurs: true},
+				a(footest.WithReplicas(5)), result{Action: plan.ActionUpdate, Current: footest.Deployment("a"), Recurs: true},
 				otherwise("spec.replicas is 2, not 5")},
 			"another client changes it back": {
-				a(), fought(Fight{ActionUpdate, "web", Manager{Name: "scaler"}, "spec.replicas is 9, not 2"}),
+				a(), fought(plan.Fight{plan.ActionUpdate, "web", plan.Manager{Name: "scaler"}, "spec.replicas is 9, not 2"}),
 				failed(`Deployment "web" is changed back after each repair, most recently by "scaler": spec.replicas is 9, not 2. ` +
 					`Stop that client, or change the Foo to match`)},
 			"an autoscaler changes it back": {
-				a(), fought(Fight{ActionUpdate, "web", Manager{"kube-controller-manager", "scale"}, "spec.replicas is 3, not 2"}),
+				a(), fought(plan.Fight{plan.ActionUpdate, "web", plan.Manager{"kube-controller-manager", "scale"}, "spec.replicas is 3, not 2"}),
 				failed(`Deployment "web" is changed back after each repair, most recently by "kube-controller-manager" through the subresource "scale": ` +
 					`spec.replicas is 3, not 2. If that is an autoscaler, omit spec.replicas or let it scale the Foo; otherwise stop that client`)},
 			"another client deletes it": {
-				a(), fought(Fight{Write: ActionCreate, Name: "web"}),
+				a(), fought(plan.Fight{Write: plan.ActionCreate, Name: "web"}),
 				failed(`Deployment "web" is deleted after each creation. Stop the client that deletes it, or suspend or delete the Foo`)},
 			"another client creates an earlier one again": {
-				a(), fought(Fight{Write: ActionDelete, Name: "old", By: Manager{Name: "restore"}}),
+				a(), fought(plan.Fight{Write: plan.ActionDelete, Name: "old", By: plan.Manager{Name: "restore"}}),
 				failed(`Deployment "old", which is no longer wanted, is created again after each deletion, most recently by "restore". Stop that client`)},
 			"nobody collects what an earlier Foo had": {
-				a(), Child{Action: ActionLeave, Named: ofEarlier, Lasts: true}, uncollected},
+				a(), result{Action: plan.ActionLeave, Named: ofEarlier, Lasts: true}, uncollected},
 			"nobody has collected what an earlier Foo had, before a start": {
-				a(footest.WithStatus(conflictOfEarlier)), Child{Action: ActionLeave, Named: ofEarlier}, uncollected},
+				a(footest.WithStatus(conflictOfEarlier)), result{Action: plan.ActionLeave, Named: ofEarlier}, uncollected},
 			"paused after its deadline":            {a(), has(withCounts(3, 1, 3), paused, withCondition("Progressing", "False", "too late", "")), heldBack},
 			"paused, with Pods of an old template": {a(), has(withCounts(3, 1, 3), paused), heldBack},
 			"paused before there was a Pod":        {a(), has(withCounts(0, 0, 0), paused), heldBack},
-			"another Foo controls the Deployment": {a(), Child{Action: ActionLeave, Named: footest.Deployment("b")},
+			"another Foo controls the Deployment": {a(), result{Action: plan.ActionLeave, Named: footest.Deployment("b")},
 				no("DeploymentConflict", footest.ConflictWithB)},
 			"the Deployment is an orphan": {
-				a(), Child{Action: ActionLeave, Named: footest.Deployment("a", footest.WithoutOwner)},
+				a(), result{Action: plan.ActionLeave, Named: footest.Deployment("a", footest.WithoutOwner)},
 				no("DeploymentConflict", footest.ConflictWithNobody)},
 		},
 	} {
@@ -209,18 +214,18 @@ func TestJudge(t *testing.T) {
 func a(options ...footest.FooOption) *samplev1alpha1.Foo { return footest.Foo("a", options...) }
 
 // has returns a child that a sync leaves unchanged.
-func has(options ...footest.ChildOption) Child {
-	return Child{Action: ActionNone, Current: footest.Deployment("a", options...)}
+func has(options ...footest.ChildOption) result {
+	return result{Action: plan.ActionNone, Current: footest.Deployment("a", options...)}
 }
 
 // fought returns a child that another client changes each time.
-func fought(fight Fight) Child {
-	return Child{Action: ActionNone, Current: footest.Deployment("a"), Fight: &fight}
+func fought(fight plan.Fight) result {
+	return result{Action: plan.ActionNone, Current: footest.Deployment("a"), Fight: &fight}
 }
 
 // failing returns a child whose update failed.
-func failing(err error) Child {
-	return Child{Action: ActionUpdate, Current: footest.Deployment("a"), Failure: err}
+func failing(err error) result {
+	return result{Action: plan.ActionUpdate, Current: footest.Deployment("a"), Failure: err}
 }
 
 func internalError(text string) error { return apierrors.NewInternalError(errors.New(text)) }
@@ -231,7 +236,9 @@ func withNothing(child footest.Object) {
 	deployment.Spec.Replicas, deployment.Spec.Template.Spec.Containers = nil, nil
 }
 
-func failedTo(done string, err error) error { return &CallError{"", done, "Deployment", "web", err} }
+func failedTo(done string, err error) error {
+	return &plan.CallError{"", done, "Deployment", "web", err}
+}
 
 var paused = footest.Changed(func(deployment *appsv1.Deployment) { deployment.Spec.Paused = true })
 
@@ -245,9 +252,9 @@ func TestTruncate(t *testing.T) {
 		"a character at the border": {"1234ééé", "1234..."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := truncate(row.text, 8)
+			got := plan.Truncate(row.text, 8)
 			if got != row.want || !utf8.ValidString(got) {
-				t.Errorf("truncate(%q) = %q, not %q", row.text, got, row.want)
+				t.Errorf("plan.Truncate(%q) = %q, not %q", row.text, got, row.want)
 			}
 		})
 	}
@@ -293,6 +300,6 @@ func TestConflictOfAChildWhoseNameIsFixed(t *testing.T) {
 		`Deployment "web" exists and has no controller: delete the Deployment, or hand it over with ` +
 			`'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`: footest.Deployment("a", footest.WithoutOwner),
 	} {
-		footest.ExpectEqual(t, "the message", want, (&Child{ChildKind: &row, Owner: footest.Foo("a"), Named: taken}).judgeConflict().Message)
+		footest.ExpectEqual(t, "the message", want, (&result{ChildKind: &row, Owner: footest.Foo("a"), Named: taken}).judgeConflict().Message)
 	}
 }

@@ -2,7 +2,7 @@
 
 // FuzzDecide and FuzzTrimForCache: decisions and statuses for arbitrary objects, whole and trimmed.
 
-package plan
+package kinds
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -20,19 +21,19 @@ import (
 type world struct {
 	row
 
-	foo     Owner
-	objects []Object
+	foo     plan.Owner
+	objects []plan.Object
 	// refused is true if the API server refuses the Foo's desired state, in these words.
 	refused bool
 	words   string
 }
 
 func (r row) worldOf(w *footest.FuzzWorld) world {
-	return world{r, w.Foo.(Owner), r.objectsIn(w), r.kind.Refuses(w.Foo), w.Words}
+	return world{r, w.Foo.(plan.Owner), r.objectsIn(w), r.kind.Refuses(w.Foo), w.Words}
 }
 
 // find returns the object with a name, or nil.
-func (w world) find(name string) (found Object) {
+func (w world) find(name string) (found plan.Object) {
 	for _, object := range w.objects {
 		if object.GetName() == name {
 			found = object
@@ -42,11 +43,11 @@ func (w world) find(name string) (found Object) {
 }
 
 // named returns the object that the Foo wants, or nil.
-func (w world) named() Object { return w.find(w.Name(w.foo)) }
+func (w world) named() plan.Object { return w.find(w.Name(w.foo)) }
 
 // controlled returns the objects that the index has for the Foo, as a sync reads them.
-func (w world) controlled() []Object {
-	var controlled []Object
+func (w world) controlled() []plan.Object {
+	var controlled []plan.Object
 	buckets := NewBuckets()
 	for _, object := range w.objects {
 		values := w.OwnerKind.ByControllerUID(buckets, object)
@@ -57,19 +58,19 @@ func (w world) controlled() []Object {
 	return controlled
 }
 
-func (w world) seen() Seen { return w.seenIn(w.foo) }
+func (w world) seen() *plan.View { return w.seenIn(w.foo) }
 
-func (w world) decide() *Child {
+func (w world) decide() *result {
 	return w.Decide(w.foo, w.named(), w.controlled(), w.seen())
 }
 
 // statusAfter returns the Foo with its status, if its children of other kinds are ready.
-func (w world) statusAfter(result Child, now metav1.Time) Owner {
+func (w world) statusAfter(result result, now metav1.Time) plan.Owner {
 	if result.Current != nil {
 		result.CurrentDrift = w.DescribeDrift(result.Current, w.foo, w.seen())
 	}
-	others := Verdict{Status: metav1.ConditionTrue, Message: "Others are ready"}
-	return w.OwnerKind.WithStatus(w.foo, []Verdict{result.of(w.ChildKind, w.foo).Verdict(), others}, now)
+	others := plan.Readiness{Status: metav1.ConditionTrue, Message: "Others are ready"}
+	return w.OwnerKind.WithStatus(w.foo, []plan.Readiness{result.of(w.ChildKind, w.foo).Verdict(), others}, now)
 }
 
 // FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
@@ -85,9 +86,9 @@ func FuzzDecide(f *testing.F) {
 func (r row) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
 	t.Helper()
 	w := r.worldOf(fuzzed)
-	foo, objects := CopyOf(w.foo), make([]Object, 0, len(w.objects))
+	foo, objects := plan.CopyOf(w.foo), make([]plan.Object, 0, len(w.objects))
 	for _, object := range w.objects {
-		objects = append(objects, CopyOf(object))
+		objects = append(objects, plan.CopyOf(object))
 	}
 
 	decided := w.decide()
@@ -100,12 +101,12 @@ func (r row) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
 	checkSettles(t, w, decided, status)
 }
 
-func (c *Child) writes() bool {
-	return c.Action == ActionCreate || c.Action == ActionUpdate || c.Action == ActionAdopt
+func (c *result) writes() bool {
+	return c.Action == plan.ActionCreate || c.Action == plan.ActionUpdate || c.Action == plan.ActionAdopt
 }
 
 // checkDecision fails if a decision would write an object that it may not.
-func checkDecision(t *testing.T, w world, decided *Child) {
+func checkDecision(t *testing.T, w world, decided *result) {
 	t.Helper()
 	named := w.named()
 	switch decided.Action {
@@ -129,7 +130,7 @@ func checkDecision(t *testing.T, w world, decided *Child) {
 		}
 		checkUpdate(t, w)
 	}
-	if (IsTerminating(w.foo) || w.foo.IsSuspended()) && (decided.writes() || len(decided.Obsolete) > 0) {
+	if (plan.IsTerminating(w.foo) || w.foo.IsSuspended()) && (decided.writes() || len(decided.Obsolete) > 0) {
 		t.Errorf("a Foo that is being deleted or suspended causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
 	}
 	for _, object := range decided.InService {
@@ -166,8 +167,8 @@ func checkUpdate(t *testing.T, w world) {
 
 // outcomeOf returns the outcome of a sync that carries out a decision. The API server
 // refuses the writes for a Foo with an invalid spec, and its message contains the words.
-func (w world) outcomeOf(decided *Child) Child {
-	result := Child{Action: decided.Action, Pending: decided.Pending, Named: decided.Named}
+func (w world) outcomeOf(decided *result) result {
+	result := result{Action: decided.Action, Pending: decided.Pending, Named: decided.Named}
 	if decided.Named != nil && w.OwnerKind.IsControlledBy(decided.Named, w.foo) {
 		result.Current = decided.Named
 	}
@@ -178,7 +179,7 @@ func (w world) outcomeOf(decided *Child) Child {
 	switch decided.Action {
 	case ActionCreate:
 		result.Current = w.Desired(w.foo, w.seen())
-	case ActionUpdate, ActionAdopt:
+	case plan.ActionUpdate, ActionAdopt:
 		result.Current = w.DesiredUpdate(w.named(), w.foo, w.seen())
 	}
 	return result
@@ -186,7 +187,7 @@ func (w world) outcomeOf(decided *Child) Child {
 
 // checkSettles fails if, after a decision was carried out and reported, there is still
 // something to do or to report.
-func checkSettles(t *testing.T, w world, decided *Child, status Owner) {
+func checkSettles(t *testing.T, w world, decided *result, status plan.Owner) {
 	t.Helper()
 	result := w.outcomeOf(decided)
 	later := metav1.NewTime(footest.Now.Add(1))
@@ -209,7 +210,7 @@ func checkSettles(t *testing.T, w world, decided *Child, status Owner) {
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
 	for _, object := range after.controlled() {
-		if has := result.Current; has != nil && has.GetDeletionTimestamp() == nil && !IsTerminating(after.foo) && !after.foo.IsSuspended() &&
+		if has := result.Current; has != nil && has.GetDeletionTimestamp() == nil && !plan.IsTerminating(after.foo) && !after.foo.IsSuspended() &&
 			object != has && object.GetDeletionTimestamp() == nil && !slices.Contains(decided.InService, object) {
 			t.Errorf("%s %s is left over", w.Kind, object.GetName())
 		}
@@ -258,11 +259,11 @@ func FuzzTrimForCache(f *testing.F) {
 func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 	t.Helper()
 	whole := r.worldOf(w)
-	foo, err := r.OwnerKind.Transform(CopyOf(w.Foo))
+	foo, err := r.OwnerKind.Transform(plan.CopyOf(w.Foo))
 	footest.Must(t, err)
-	trimmed := world{row: r, foo: foo.(Owner), refused: whole.refused, words: w.Words}
+	trimmed := world{row: r, foo: foo.(plan.Owner), refused: whole.refused, words: w.Words}
 	for _, object := range whole.objects {
-		kept := r.kept(CopyOf(object))
+		kept := r.kept(plan.CopyOf(object))
 		r.checkIndexed(t, NewBuckets(), object, kept)
 		trimmed.objects = append(trimmed.objects, kept)
 	}
@@ -270,7 +271,7 @@ func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 	footest.ExpectEqual(t, "the action", want.Action, got.Action)
 	footest.ExpectEqual(t, "what to delete", footest.NamesOf(want.Obsolete), footest.NamesOf(got.Obsolete))
 	footest.ExpectEqual(t, "the drift", want.Drift, got.Drift)
-	if want.Action != ActionAdopt && want.Action != ActionUpdate { // these write a live read
+	if want.Action != plan.ActionAdopt && want.Action != plan.ActionUpdate { // these write a live read
 		footest.ExpectEqual(t, "the status", whole.statusAfter(whole.outcomeOf(want), footest.Now).GetStatus(), trimmed.statusAfter(trimmed.outcomeOf(got), footest.Now).GetStatus())
 	}
 }

@@ -3,7 +3,7 @@
 // FuzzOwnedFields: the owned fields, for arbitrary objects of every row; and FuzzSteps: the
 // steps of a sync, whatever their results.
 
-package plan
+package kinds
 
 import (
 	"errors"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -33,12 +34,12 @@ var rows = func() (rows []row) {
 
 // row is a row, with what the tests know about its kind.
 type row struct {
-	*ChildKind
+	*plan.ChildKind
 
 	kind *footest.Kind
 }
 
-func rowOf(child *ChildKind) row { return row{child, footest.KindOf(child.Empty())} }
+func rowOf(child *plan.ChildKind) row { return row{child, footest.KindOf(child.Empty())} }
 
 func (r row) resource() string { return r.Resource.Resource }
 
@@ -69,8 +70,8 @@ func eachWorld(t *testing.T, script, noise []byte, words string, test func(r row
 }
 
 // seenIn returns the children of the earlier rows in their desired state.
-func (r row) seenIn(foo Owner) Seen {
-	seen, kinds := Seen{}, r.kind.Owner().Kinds
+func (r row) seenIn(foo plan.Owner) *plan.View {
+	seen, kinds := &plan.View{}, r.kind.Owner().Kinds
 	for _, kind := range kinds[:slices.Index(kinds, r.kind)] {
 		if kind.Wanted(foo) {
 			seen[kind.Kind] = kind.New(foo)
@@ -80,8 +81,8 @@ func (r row) seenIn(foo Owner) Seen {
 }
 
 // objectsIn returns the objects of the row's type.
-func (r row) objectsIn(w *footest.FuzzWorld) []Object {
-	var objects []Object
+func (r row) objectsIn(w *footest.FuzzWorld) []plan.Object {
+	var objects []plan.Object
 	for _, child := range w.Children {
 		if r.kind.Is(child) {
 			objects = append(objects, child)
@@ -108,11 +109,11 @@ func FuzzOwnedFields(f *testing.F) {
 func (r row) owned(w *footest.FuzzWorld) []string {
 	var problems []string
 	for _, object := range r.objectsIn(w) {
-		foo := w.Foo.(Owner)
+		foo := w.Foo.(plan.Owner)
 		seen := r.seenIn(foo)
 		problems = append(problems, r.ownedOf(foo, object, seen)...)
-		problems = append(problems, r.ownedOf(foo, object, Seen{})...)
-		wanted := CopyOf(object)
+		problems = append(problems, r.ownedOf(foo, object, &plan.View{})...)
+		wanted := plan.CopyOf(object)
 		r.SetOwned(wanted, foo, seen)
 		if differs := r.kind.Differs(wanted, w.Foo); differs != "" {
 			problems = append(problems, fmt.Sprintf("%s: with the owned fields set it %s", object.GetName(), differs))
@@ -121,17 +122,17 @@ func (r row) owned(w *footest.FuzzWorld) []string {
 	return problems
 }
 
-func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
+func (r row) ownedOf(foo plan.Owner, found plan.Object, view *plan.View) (problems []string) {
 	report := func(format string, args ...any) {
 		problems = append(problems, fmt.Sprintf("%s: ", found.GetName())+fmt.Sprintf(format, args...))
 	}
-	before := CopyOf(found)
-	decided := r.Decide(foo, found, []Object{found}, seen)
+	before := plan.CopyOf(found)
+	decided := r.Decide(foo, found, []plan.Object{found}, seen)
 	r.DesiredUpdate(found, foo, seen)
 	kept := r.kept(found)
-	fromCache := r.Decide(foo, kept, []Object{kept}, seen)
-	if verdict := (&Child{ChildKind: r.ChildKind, Owner: foo, Action: decided.Action, Named: found, Current: found}).Verdict(); verdict.Report != nil {
-		verdict.Report(CopyOf(foo))
+	fromCache := r.Decide(foo, kept, []plan.Object{kept}, seen)
+	if verdict := (&result{ChildKind: r.ChildKind, Owner: foo, Action: decided.Action, Named: found, Current: found}).Verdict(); verdict.Report != nil {
+		verdict.Report(plan.CopyOf(foo))
 	}
 	if !reflect.DeepEqual(before, found) {
 		report("an object that was only read has changed")
@@ -146,7 +147,7 @@ func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 	if r.IsReady(found) != r.IsReady(kept) {
 		report("it is ready: %v, by what the cache keeps: %v", r.IsReady(found), r.IsReady(kept))
 	}
-	wanted := CopyOf(found)
+	wanted := plan.CopyOf(found)
 	r.SetOwned(wanted, foo, seen)
 	if drift := r.DescribeDrift(found, foo, seen); (drift == "") != equality.Semantic.DeepEqual(found, wanted) {
 		report("its drift is %q, but setting the owned fields changes it: %v", drift, !equality.Semantic.DeepEqual(found, wanted))
@@ -154,7 +155,7 @@ func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 	if taken := r.kind.DescribeTaken(found, wanted, foo); taken != "" {
 		report("fields of others are set (-before +after):\n%s", taken)
 	}
-	again := CopyOf(wanted)
+	again := plan.CopyOf(wanted)
 	r.SetOwned(again, foo, seen)
 	if !reflect.DeepEqual(wanted, again) {
 		report("setting the owned fields twice changes it twice")
@@ -163,12 +164,12 @@ func (r row) ownedOf(foo Owner, found Object, seen Seen) (problems []string) {
 }
 
 // kept returns what the cache keeps of an object.
-func (r row) kept(found Object) Object {
+func (r row) kept(found plan.Object) plan.Object {
 	kept, err := r.Transform(found)
 	if err != nil {
 		panic(err)
 	}
-	return kept.(Object)
+	return kept.(plan.Object)
 }
 
 // TestAChildOfEachRowStaysAsItWasCreated follows a child of each row through its creation: the
@@ -184,7 +185,7 @@ func (r row) created(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
-	foo := r.kind.Owner().Asking("a", "web", 1).(Owner)
+	foo := r.kind.Owner().Asking("a", "web", 1).(plan.Owner)
 	seen := r.seenIn(foo)
 	stored := r.stored(foo, seen)
 	if differs := r.kind.Differs(stored, foo); differs != "" {
@@ -199,7 +200,7 @@ func (r row) created(t *testing.T) {
 }
 
 // stored returns a new child as the API server stores it.
-func (r row) stored(foo Owner, seen Seen) Object {
+func (r row) stored(foo plan.Owner, view *plan.View) plan.Object {
 	child := r.Desired(foo, seen)
 	child.SetUID(types.UID(r.Kind))
 	child.SetResourceVersion("1")
@@ -222,27 +223,27 @@ func FuzzSteps(f *testing.F) {
 
 // A child that a Foo no longer wants stays while the name of another child is taken.
 func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
-	kind := Foos(footest.DefaultImage)
-	kind.Children = append(kind.Children[:1], Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
+	kind := declared(footest.DefaultImage)
+	kind.Children = append(kind.Children[:1], plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
 		Kind: "ConfigMap", Name: func(foo *samplev1alpha1.Foo) string { return foo.Name },
 		Wanted: func(*samplev1alpha1.Foo) bool { return false },
 	}.Of(kind))
 	unset := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: footest.Namespace, OwnerReferences: child("a").GetOwnerReferences()}}
 	for name, row := range map[string]struct {
-		named Object
-		want  []Action
+		named plan.Object
+		want  []plan.Action
 	}{
-		"of another":    {child("b"), []Action{ActionLeave, ActionNone}},
-		"being deleted": {child("a", footest.Terminating), []Action{ActionWait, ActionNone}},
-		"there":         {child("a"), []Action{ActionNone, ActionNone, ActionDelete}},
+		"of another":    {child("b"), []plan.Action{plan.ActionLeave, plan.ActionNone}},
+		"being deleted": {child("a", footest.Terminating), []plan.Action{plan.ActionWait, plan.ActionNone}},
+		"there":         {child("a"), []plan.Action{plan.ActionNone, plan.ActionNone, plan.ActionDelete}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var taken []Action
-			world := kind.NewWorld(footest.Foo("a"), func(of *ChildKind) Found {
+			var taken []plan.Action
+			world := kind.NewWorld(footest.Foo("a"), func(of *plan.ChildKind) plan.Found {
 				if of == kind.Children[0] {
-					return Found{Named: row.named}
+					return plan.Found{Named: row.named}
 				}
-				return Found{Named: unset, Controlled: []Object{unset}}
+				return plan.Found{Named: unset, Controlled: []plan.Object{unset}}
 			})
 			for _, action := range world.Steps() {
 				taken = append(taken, action)
@@ -256,15 +257,15 @@ func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 func takeSteps(t *testing.T, w *footest.FuzzWorld, results []byte) (taken []string) {
 	t.Helper()
 	all := rows[slices.IndexFunc(rows, func(r row) bool { return r.kind.Owner() == w.Owner })].OwnerKind
-	world := all.NewWorld(w.Foo.(Owner), func(kind *ChildKind) Found {
+	world := all.NewWorld(w.Foo.(plan.Owner), func(kind *plan.ChildKind) plan.Found {
 		read := rowOf(kind).worldOf(w)
-		return Found{Named: read.named(), Controlled: read.controlled()}
+		return plan.Found{Named: read.named(), Controlled: read.controlled()}
 	})
 	for child, action := range world.Steps() {
 		if taken = append(taken, child.Kind+": "+string(action)); len(taken) > 2*len(all.Children) {
 			t.Fatalf("the steps do not end: %q", taken)
 		}
-		if action == ActionDelete {
+		if action == plan.ActionDelete {
 			checkComplete(t, world)
 		}
 		switch {
@@ -272,7 +273,7 @@ func takeSteps(t *testing.T, w *footest.FuzzWorld, results []byte) (taken []stri
 			child.Failure = errors.New("500")
 		case action == ActionCreate:
 			child.Observe(child.Desired(child.Owner, child.Seen), "")
-		case action == ActionUpdate, action == ActionAdopt:
+		case action == plan.ActionUpdate, action == ActionAdopt:
 			child.Observe(child.DesiredUpdate(child.Named, child.Owner, child.Seen), "")
 		}
 	}
@@ -280,7 +281,7 @@ func takeSteps(t *testing.T, w *footest.FuzzWorld, results []byte) (taken []stri
 }
 
 // checkComplete fails unless an owner has all children that it wants.
-func checkComplete(t *testing.T, world *World) {
+func checkComplete(t *testing.T, world *plan.World) {
 	t.Helper()
 	for _, child := range world.Children {
 		if child.Failure != nil {

@@ -2,7 +2,7 @@
 
 // Tests of what the caches keep of objects, and of the differences between objects.
 
-package plan
+package kinds
 
 import (
 	"encoding/json"
@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -114,7 +115,7 @@ func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
 		kept, err := shipped.Transform(newChild(wanted))
 		footest.Must(t, err)
-		if differs := shipped.DescribeDrift(kept.(Object), wanted, nil); differs != "" {
+		if differs := shipped.DescribeDrift(kept.(plan.Object), wanted, nil); differs != "" {
 			t.Errorf("a new child for %+v looks drifted in the cache: %s", wanted.Spec, differs)
 		}
 	}
@@ -199,7 +200,7 @@ func TestChangedBy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := child("a")
 			live.SetManagedFields(row.fields)
-			by := ChangedBy(live, []byte(patch))
+			by := plan.ChangedBy(live, []byte(patch))
 			footest.ExpectEqual(t, "who changed it", row.want, strings.TrimSuffix(by.Name+"/"+by.Subresource, "/"))
 		})
 	}
@@ -209,12 +210,12 @@ func TestARowMustBeWhole(t *testing.T) {
 	if err := shipped.Check(); err != nil {
 		t.Errorf("a whole row: %v", err)
 	}
-	type row = Row[*samplev1alpha1.Foo, *appsv1.Deployment]
+	type row = plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment]
 	for want, change := range map[string]func(row *row){
 		`the row of the kind "` + shipped.Kind + `" lacks Keep`: func(row *row) { row.Keep = nil },
-		`the row of the kind "" lacks Kind, SetOwned`:           func(row *row) { row.Kind, row.SetOwned = "", nil },
+		`the row of the kind "" lacks plan.Kind, SetOwned`:      func(row *row) { row.Kind, row.SetOwned = "", nil },
 	} {
-		row := Deployment(footest.DefaultImage)
+		row := deployment(Options{Image: footest.DefaultImage})
 		change(&row)
 		if err := row.Of(shipped.OwnerKind).Check(); err == nil || err.Error() != want {
 			t.Errorf("the error is %v, not %q", err, want)

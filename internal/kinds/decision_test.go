@@ -2,7 +2,7 @@
 
 // Tests of the decisions and their basis: ownership, inputs, patches, indexes.
 
-package plan
+package kinds
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -22,42 +23,42 @@ func TestDecide(t *testing.T) {
 	adoptable := []footest.ChildOption{footest.WithoutOwner, footest.WithAdoptBy("a")}
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
-		named Object
-		want  Action
+		named plan.Object
+		want  plan.Action
 	}{
-		"no child":  {footest.Foo("a"), nil, ActionCreate},
-		"as wanted": {footest.Foo("a"), child("a"), ActionNone},
-		"drifted":   {footest.Foo("a"), child("a", footest.Drifted), ActionUpdate},
-		"its owner in an older version of the API": {footest.Foo("a"), child("a", footest.WithOwner("samplecontroller.k8s.io/v0alpha1", "Foo", "uid-a")), ActionUpdate},
-		"its owner in a newer version of the API":  {footest.Foo("a"), child("a", footest.WithOwner("samplecontroller.k8s.io/v9", "Foo", "uid-a")), ActionNone},
-		"another Foo's":                               {footest.Foo("a"), child("b"), ActionLeave},
-		"an orphan":                                   {footest.Foo("a"), child("a", footest.WithoutOwner), ActionLeave},
-		"a deleted Foo's of the same name":            {footest.Foo("a", footest.WithFooUID("uid-new")), child("a"), ActionLeave},
-		"another Foo's, being deleted":                {footest.Foo("a"), child("b", footest.Terminating), ActionWait},
-		"an orphan, for this Foo to adopt":            {footest.Foo("a"), child("a", adoptable...), ActionAdopt},
-		"an orphan, for another to adopt":             {footest.Foo("a"), child("a", footest.WithoutOwner, footest.WithAdoptBy("b")), ActionLeave},
-		"another Foo's, with the annotation":          {footest.Foo("a"), child("b", footest.WithAdoptBy("a")), ActionLeave},
-		"to be adopted, but being deleted":            {footest.Foo("a"), child("a", append(adoptable, footest.Terminating)...), ActionWait},
-		"drifted, being deleted":                      {footest.Foo("a"), child("a", footest.Drifted, footest.Terminating), ActionWait},
-		"no child, and the Foo is being deleted":      {footest.Foo("a", footest.BeingDeleted), nil, ActionWait},
-		"drifted, and the Foo is being deleted":       {footest.Foo("a", footest.BeingDeleted), child("a", footest.Drifted), ActionWait},
-		"another Foo's, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("b"), ActionWait},
-		"to be adopted, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("a", adoptable...), ActionWait},
-		"no child, suspended":                         {footest.Foo("a", footest.Suspended), nil, ActionSuspend},
-		"as wanted, suspended":                        {footest.Foo("a", footest.Suspended), child("a"), ActionNone},
-		"drifted, suspended":                          {footest.Foo("a", footest.Suspended), child("a", footest.Drifted), ActionSuspend},
-		"another Foo's, suspended":                    {footest.Foo("a", footest.Suspended), child("b"), ActionLeave},
-		"to be adopted, suspended":                    {footest.Foo("a", footest.Suspended), child("a", adoptable...), ActionSuspend},
-		"being deleted, suspended":                    {footest.Foo("a", footest.Suspended, footest.BeingDeleted), nil, ActionWait},
+		"no child":  {footest.Foo("a"), nil, plan.ActionCreate},
+		"as wanted": {footest.Foo("a"), child("a"), plan.ActionNone},
+		"drifted":   {footest.Foo("a"), child("a", footest.Drifted), plan.ActionUpdate},
+		"its owner in an older version of the API": {footest.Foo("a"), child("a", footest.WithOwner("samplecontroller.k8s.io/v0alpha1", "Foo", "uid-a")), plan.ActionUpdate},
+		"its owner in a newer version of the API":  {footest.Foo("a"), child("a", footest.WithOwner("samplecontroller.k8s.io/v9", "Foo", "uid-a")), plan.ActionNone},
+		"another Foo's":                               {footest.Foo("a"), child("b"), plan.ActionLeave},
+		"an orphan":                                   {footest.Foo("a"), child("a", footest.WithoutOwner), plan.ActionLeave},
+		"a deleted Foo's of the same name":            {footest.Foo("a", footest.WithFooUID("uid-new")), child("a"), plan.ActionLeave},
+		"another Foo's, being deleted":                {footest.Foo("a"), child("b", footest.Terminating), plan.ActionWait},
+		"an orphan, for this Foo to adopt":            {footest.Foo("a"), child("a", adoptable...), plan.ActionAdopt},
+		"an orphan, for another to adopt":             {footest.Foo("a"), child("a", footest.WithoutOwner, footest.WithAdoptBy("b")), plan.ActionLeave},
+		"another Foo's, with the annotation":          {footest.Foo("a"), child("b", footest.WithAdoptBy("a")), plan.ActionLeave},
+		"to be adopted, but being deleted":            {footest.Foo("a"), child("a", append(adoptable, footest.Terminating)...), plan.ActionWait},
+		"drifted, being deleted":                      {footest.Foo("a"), child("a", footest.Drifted, footest.Terminating), plan.ActionWait},
+		"no child, and the Foo is being deleted":      {footest.Foo("a", footest.BeingDeleted), nil, plan.ActionWait},
+		"drifted, and the Foo is being deleted":       {footest.Foo("a", footest.BeingDeleted), child("a", footest.Drifted), plan.ActionWait},
+		"another Foo's, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("b"), plan.ActionWait},
+		"to be adopted, and the Foo is being deleted": {footest.Foo("a", footest.BeingDeleted), child("a", adoptable...), plan.ActionWait},
+		"no child, suspended":                         {footest.Foo("a", footest.Suspended), nil, plan.ActionSuspend},
+		"as wanted, suspended":                        {footest.Foo("a", footest.Suspended), child("a"), plan.ActionNone},
+		"drifted, suspended":                          {footest.Foo("a", footest.Suspended), child("a", footest.Drifted), plan.ActionSuspend},
+		"another Foo's, suspended":                    {footest.Foo("a", footest.Suspended), child("b"), plan.ActionLeave},
+		"to be adopted, suspended":                    {footest.Foo("a", footest.Suspended), child("a", adoptable...), plan.ActionSuspend},
+		"being deleted, suspended":                    {footest.Foo("a", footest.Suspended, footest.BeingDeleted), nil, plan.ActionWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kept := row.named
 			if kept != nil {
-				trimmed, err := transform(CopyOf(row.named))
+				trimmed, err := transform(plan.CopyOf(row.named))
 				footest.Must(t, err)
-				kept = trimmed.(Object)
+				kept = trimmed.(plan.Object)
 			}
-			for from, named := range map[string]Object{"the API server": row.named, "the cache": kept} {
+			for from, named := range map[string]plan.Object{"the API server": row.named, "the cache": kept} {
 				if decided := shipped.Decide(row.foo, named, nil, nil); decided.Action != row.want {
 					t.Errorf("decided to %s, not to %s, on what is in %s", decided.Action, row.want, from)
 				}
@@ -71,8 +72,8 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 	old := child("a", footest.Named("old"))
 	for name, row := range map[string]struct {
 		foo   *samplev1alpha1.Foo
-		named Object
-		old   Object
+		named plan.Object
+		old   plan.Object
 		goes  bool
 	}{
 		"deleted once the wanted one is ready":                  {a(), child("a"), old, true},
@@ -84,13 +85,13 @@ func TestDecideOnChildrenOfEarlierNames(t *testing.T) {
 		"ignored if the Foo wants it now":                       {a(), child("a"), child("a"), false},
 		"kept while the Foo is suspended":                       {a(footest.Suspended), child("a"), old, false},
 	} {
-		decided := shipped.Decide(row.foo, row.named, []Object{row.old}, nil)
+		decided := shipped.Decide(row.foo, row.named, []plan.Object{row.old}, nil)
 		footest.ExpectEqual(t, name, row.goes, len(decided.Obsolete) == 1)
 	}
 }
 
 func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
-	for name, live := range map[string]Object{
+	for name, live := range map[string]plan.Object{
 		"as wanted":   child("a"),
 		"another's":   child("b", footest.Drifted),
 		"unowned":     child("a", footest.WithoutOwner, footest.Drifted),
@@ -103,11 +104,11 @@ func TestNoUpdateIfTheLiveChildNeedsNone(t *testing.T) {
 }
 
 func TestEqualInputs(t *testing.T) {
-	update := func(options ...footest.ChildOption) Child {
-		return Child{Action: ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
+	update := func(options ...footest.ChildOption) result {
+		return result{Action: plan.ActionUpdate, Named: child("a", append(options, footest.Drifted)...)}
 	}
 	for name, row := range map[string]struct {
-		foo   Owner
+		foo   plan.Owner
 		child Child
 		equal bool
 	}{
@@ -121,7 +122,7 @@ func TestEqualInputs(t *testing.T) {
 		"the Foo was restored":           {a(footest.WithChildName("old")), update(), false},
 		"the Foo was recreated":          {a(footest.WithFooUID("new")), update(), false},
 		"the Foo is being deleted":       {a(footest.BeingDeleted), update(), false},
-		"the decision is another":        {a(), Child{Action: ActionCreate}, false},
+		"the decision is another":        {a(), result{Action: plan.ActionCreate}, false},
 	} {
 		first, second := update().of(shipped, a()), row.child.of(shipped, row.foo)
 		footest.ExpectEqual(t, name, row.equal, equality.Semantic.DeepEqual(first.Inputs(first.Action, first.Named), second.Inputs(second.Action, second.Named)))
@@ -132,7 +133,9 @@ func TestEqualInputs(t *testing.T) {
 func TestDecisionsDoNotDependOnTheOrderOfTheCache(t *testing.T) {
 	old := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22"))
 	older := child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
-	obsolete := func(controlled ...Object) any { return shipped.Decide(a(), child("a"), controlled, Seen{}).Obsolete }
+	obsolete := func(controlled ...Object) any {
+		return shipped.Decide(a(), child("a"), controlled, &plan.View{}).Obsolete
+	}
 	footest.ExpectEqual(t, "the obsolete children in another order", obsolete(old, older), obsolete(older, old))
 }
 
@@ -149,7 +152,7 @@ func TestAPatchOfADeploymentWhoseListsHaveNoKeys(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			row, foo, live := Foos("nginx:latest").Children[0], footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.Changed(change))
+			row, foo, live := declared("nginx:latest").Children[0], footest.Foo("a"), footest.Deployment("a", footest.WithImage("nginx:1"), footest.Changed(change))
 			desired := row.DesiredUpdate(live, foo, nil)
 			patchType, patch, err := row.Patch(live, desired)
 			if err != nil {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kinds of the program, whose objects own children.
+
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is an object of the Kubernetes API, such as a *corev1.ConfigMap, or nil if there is
+// none.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// CopyOf returns a deep copy, to change instead of a shared object.
+func CopyOf[T Object](object T) T {
+	return object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the type of the original
+}
+
+// Owner is an object that owns children. The API package of its kind implements these methods.
+// Objects of a cache are shared: the setters are for copies.
+type Owner interface {
+	Object
+	// GetSpec returns a pointer to the desired state, and GetStatus to the observed state.
+	GetSpec() any
+	GetStatus() any
+	// IsSuspended reports whether only its status may be written.
+	IsSuspended() bool
+	// GetConditions returns the conditions of the status, and GetObservedGeneration the
+	// generation that the status describes.
+	GetConditions() []metav1.Condition
+	SetConditions(conditions []metav1.Condition)
+	GetObservedGeneration() int64
+	SetObservedGeneration(generation int64)
+	// ResetProgress clears the numbers in the status that change while a child makes progress.
+	ResetProgress()
+}
+
+// Kind is a kind of the program.
+type Kind struct {
+	// Kind is its name, such as "Foo", and Resource identifies it in URLs.
+	Kind     string
+	Resource schema.GroupVersionResource
+	// Children are the kinds that its objects own, in the order in which they are written.
+	Children []*ChildKind
+}
+
+// AdoptBy returns the annotation that names, on an object without a controller, the owner in the
+// same namespace that may become its controller: "GROUP/adopt-by". Setting it requires permission to
+// edit that object. The adoption removes it, so that each needs new consent.
+func (k *Kind) AdoptBy() string { return k.Resource.Group + "/adopt-by" }

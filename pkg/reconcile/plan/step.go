@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// Action is what a sync does with a child.
+type Action string
+
+const (
+	// ActionNone means that the child is in its desired state, or that the owner wants none.
+	ActionNone Action = "none"
+	// ActionCreate means that no object has the child's name.
+	ActionCreate Action = "create"
+	// ActionUpdate means that a field that the owner owns has drifted.
+	ActionUpdate Action = "update"
+	// ActionAdopt means that the object with the name has no controller, and someone who
+	// may edit it has consented to its adoption by the owner.
+	ActionAdopt Action = "adopt"
+	// ActionLeave means that the object with the name does not belong to the owner.
+	ActionLeave Action = "leave"
+	// ActionWait means that the owner or the object with the name is being deleted, and a write
+	// would interfere.
+	ActionWait Action = "wait"
+	// ActionSuspend means that a write is due, but the owner is suspended.
+	ActionSuspend Action = "suspend"
+	// ActionDelete means that the owner controls an object that it does not want.
+	ActionDelete Action = "delete"
+)
+
+// Step is one thing that a sync does, as decided from the caches: with the child of a kind that
+// an owner wants, or with an object that it no longer wants. It does not change: what comes of it is
+// its Outcome.
+type Step struct {
+	*ChildKind
+
+	Owner Owner
+	// View has the children of the earlier rows.
+	View *View
+
+	// Part identifies the step among those of an owner.
+	Part   string
+	Action Action
+	// Key is the key of the object.
+	Key cache.ObjectName
+	// Found is the object with that key in the cache, whoever controls it, or nil.
+	Found Object
+	// Drift describes the owned fields in which Found differs from its desired state. It is ""
+	// if there is nothing to compare.
+	Drift string
+	// Pending is the action that is due once the owner is no longer suspended.
+	Pending Action
+	// Obsolete are the objects to delete: the owner controls them but does not want them, as
+	// after a change of their name. They are deleted once the wanted object exists.
+	Obsolete []Object
+	// InService are unwanted objects that stay until the wanted object is ready.
+	InService []Object
+	// Releasing is the owner that controls Found and is about to give it up by itself, or nil.
+	Releasing Owner
+}
+
+// Outcome is what came of a step.
+type Outcome struct {
+	// Child is the owner's child as last read or written, or nil if it has none. Drift describes
+	// the owned fields in which it differs from its desired state.
+	Child Object
+	Drift string
+	// Err is the error that kept the sync from doing all that it had decided: the API server
+	// refused a write, or did not respond. Held is true if the step was not tried because it is in
+	// back-off, with the error of the last attempt.
+	Err  error
+	Held bool
+	// Stale is true if the sync found its caches stale, so that it knows nothing about the
+	// child. The other children then determine the status.
+	Stale bool
+	// Lasts is true if the problem has lasted for so long that it will not pass by itself: the
+	// API server refuses the write, or the garbage collector is late.
+	Lasts bool
+	// Recurs is true if an update was stored with Drift, and would be again.
+	Recurs bool
+	// Paced is true if the write waits: until fewer owners are rolling out, or because of a fight.
+	Paced bool
+	// Fight describes another client that undoes each write, or is nil if there is none.
+	Fight *Fight
+	// Again is the time after which the owner has to be synced again; 0 means that only an event
+	// can change anything.
+	Again time.Duration
+}
+
+// AsFound returns the outcome of a step that writes nothing: the child is as the cache has it.
+func (s *Step) AsFound() Outcome {
+	if s.Action == ActionDelete || s.Found == nil || !s.OwnerKind.IsControlledBy(s.Found, s.Owner) {
+		return Outcome{}
+	}
+	return Outcome{Child: s.Found, Drift: s.Drift}
+}
+
+// Earlier returns the object that a new one replaces, or nil.
+func (s *Step) Earlier() Object {
+	if earlier := slices.Concat(s.InService, s.Obsolete); len(earlier) > 0 {
+		return earlier[0]
+	}
+	return nil
+}
+
+// Decide decides what an owner needs of a kind. named is the object with the name that the owner
+// wants, or nil, and controlled are all objects of the kind that the owner controls.
+func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, view *View) *Step {
+	step := &Step{ChildKind: c, Owner: owner, View: view, Part: c.Kind, Found: named}
+	step.Key = cache.ObjectName{Namespace: owner.GetNamespace(), Name: c.Name(owner)}
+	switch {
+	case IsTerminating(owner):
+		step.Action = ActionWait
+	case !c.Wants(owner):
+		step.Action = ActionNone
+	case named == nil:
+		step.Action = ActionCreate
+	case c.OwnerKind.mayAdopt(named, owner):
+		step.Action, step.Drift = ActionAdopt, c.DescribeDrift(named, owner, view)
+	case IsTerminating(named):
+		step.Action = ActionWait
+	case !c.OwnerKind.IsControlledBy(named, owner):
+		step.Action = ActionLeave
+	default:
+		step.Action, step.Drift = ActionNone, c.DescribeDrift(named, owner, view)
+		if step.Drift != "" {
+			step.Action = ActionUpdate
+		}
+	}
+	if !IsTerminating(owner) {
+		step.Obsolete, step.InService = c.notAskedFor(owner, controlled, c.isInPlace(step.Action, named))
+	}
+	if step.Action == ActionWait || step.Action == ActionLeave {
+		step.Obsolete = nil
+	}
+	if owner.IsSuspended() && step.needsWrites() {
+		step.Action, step.Pending, step.Obsolete = ActionSuspend, step.Action, nil
+	}
+	return step
+}
+
+// deletes returns the step that deletes an object that the owner does not want. Each has a back-off
+// of its own, so that one that the API server refuses to delete does not hold up the others.
+func (s *Step) deletes(obsolete Object) *Step {
+	return &Step{
+		ChildKind: s.ChildKind, Owner: s.Owner, View: s.View, Part: s.Kind + " " + obsolete.GetName(),
+		Action: ActionDelete, Key: cache.MetaObjectToName(obsolete), Found: obsolete,
+	}
+}
+
+// needsWrites reports whether carrying out the decision takes writes.
+func (s *Step) needsWrites() bool {
+	return s.Action == ActionCreate || s.Action == ActionUpdate || s.Action == ActionAdopt || len(s.Obsolete) > 0
+}
+
+// notAskedFor returns the objects that an owner no longer wants: those to delete, and those that
+// stay in service for now. It sorts them by name, because a cache has no order.
+func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, taken bool) (remove, inService []Object) {
+	for _, child := range controlled {
+		switch {
+		case !c.IsObsolete(child, owner):
+		case c.MayDelete(child, owner, taken):
+			remove = append(remove, child)
+		default:
+			inService = append(inService, child)
+		}
+	}
+	byName := func(a, b Object) int { return strings.Compare(a.GetName(), b.GetName()) }
+	slices.SortFunc(remove, byName)
+	slices.SortFunc(inService, byName)
+	return remove, inService
+}
+
+// HasTakenOver reports whether the child that an owner wants exists, is in its desired state, and
+// is ready.
+func (c *ChildKind) HasTakenOver(successor Object, owner Owner, view *View) bool {
+	return c.isInPlace(c.Decide(owner, successor, nil, view).Action, successor)
+}
+
+// isInPlace is like HasTakenOver, for an action that is already decided.
+func (c *ChildKind) isInPlace(act Action, successor Object) bool {
+	return act == ActionNone && successor != nil && c.IsReady(successor)
+}
+
+// MayDelete reports whether a child that its owner does not want may be deleted: it serves
+// no one, or its successor has taken over.
+func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
+	return c.IsObsolete(child, owner) && (taken || !c.Wants(owner) || !c.Serves(child))
+}
+
+// IsObsolete reports whether an owner controls a child that it does not want. A child that is
+// already being deleted is not obsolete.
+func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
+	return c.OwnerKind.IsControlledBy(child, owner) && child.GetName() != c.Name(owner) && !IsTerminating(child)
+}

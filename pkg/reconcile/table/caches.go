@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the caches keep, their indexes, and what is read from them.
+
+package table
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/pkg/reconcile/plan"
+)
+
+// byControllerUID indexes children by the bucket of the UID of the owner that controls them.
+// It finds the children that an owner had under an earlier name. Owners are indexed by the names
+// of the children that they want, as the bucket of "namespace/name"; the index of each kind
+// has the name of the kind's resource.
+const byControllerUID = "controllerUID"
+
+// Prepare adds indexes to the caches, and bounds what they keep of each object. The informers must
+// not run yet.
+func (k *Kind) Prepare() error {
+	errs, resources := []error{k.Owners.Informer.SetTransform(k.Transform)}, sets.New[schema.GroupVersionResource]()
+	for _, row := range k.Rows {
+		if resources.Has(row.Resource) {
+			// Each row would delete the other's children, which it does not want.
+			errs = append(errs, fmt.Errorf("the table has two rows for %s", row.Resource.Resource))
+			continue
+		}
+		resources.Insert(row.Resource)
+		errs = append(errs, k.prepare(row))
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Kind) prepare(row *Children) error {
+	if err := row.Check(); err != nil {
+		return err
+	}
+	return errors.Join(
+		row.Informer.SetTransform(row.Transform),
+		row.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{byControllerUID: func(child plan.Object) ([]string, error) {
+			if ref := k.ControllerOf(child); ref != nil {
+				return []string{k.buckets.of(string(ref.UID))}, nil
+			}
+			return nil, nil
+		}}),
+		k.Owners.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{row.Resource.String(): func(owner plan.Owner) ([]string, error) {
+			if !row.Wants(owner) {
+				return nil, nil
+			}
+			name := cache.ObjectName{Namespace: owner.GetNamespace(), Name: row.Name(owner)}
+			return []string{k.buckets.of(name.String())}, nil
+		}}))
+}
+
+// Reads returns the resources that the informers read.
+func (k *Kind) Reads() []schema.GroupVersionResource {
+	resources := []schema.GroupVersionResource{k.Resource}
+	for _, row := range k.Rows {
+		resources = append(resources, row.Resource)
+	}
+	return resources
+}
+
+// Owner returns the owner with a key from the cache, or nil if there is none.
+func (k *Kind) Owner(key cache.ObjectName) plan.Owner { return cached(k.Owners.Cache, key) }
+
+// Row returns the row of a kind of children.
+func (k *Kind) Row(of *plan.ChildKind) *Children {
+	return k.Rows[slices.IndexFunc(k.Rows, func(row *Children) bool { return row.ChildKind == of })]
+}
+
+// Find returns what the caches have of a kind of children for an owner, for plan.Kind.NewWorld.
+func (k *Kind) Find(of *plan.ChildKind, owner plan.Owner) plan.Found {
+	row := k.Row(of)
+	found := plan.Found{Named: row.Named(owner), Controlled: k.ControlledBy(row, owner)}
+	if found.Holder = k.HolderOf(found.Named, k.Owner); found.Holder != nil {
+		found.HolderNamed = row.Named(found.Holder)
+	}
+	return found
+}
+
+// Named returns the cached object with the name of the child that an owner wants, or nil.
+func (c *Children) Named(owner plan.Owner) plan.Object {
+	return cached(c.Cache, cache.ObjectName{Namespace: owner.GetNamespace(), Name: c.Name(owner)})
+}
+
+// ControlledBy returns the cached objects of a row that an owner controls.
+func (k *Kind) ControlledBy(row *Children, owner plan.Owner) (controlled []plan.Object) {
+	for _, candidate := range lookUp(row.Cache, byControllerUID, k.buckets.of(string(owner.GetUID()))) {
+		if k.IsControlledBy(candidate, owner) {
+			controlled = append(controlled, candidate)
+		}
+	}
+	return controlled
+}
+
+// AskingFor returns the keys of at most limit owners that want a child of a row with a name.
+func (k *Kind) AskingFor(row *Children, child cache.ObjectName, limit int) (keys []cache.ObjectName) {
+	for _, owner := range lookUp(k.Owners.Cache, row.Resource.String(), k.buckets.of(child.String())) {
+		if len(keys) == limit {
+			break
+		}
+		if row.Name(owner) == child.Name && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
+			keys = append(keys, cache.MetaObjectToName(owner))
+		}
+	}
+	return keys
+}
+
+// cached returns the object with a key from a cache, or nil if there is none.
+func cached[T plan.Object](indexer cache.TypedIndexer[T], key cache.ObjectName) (found T) {
+	object, exists, err := indexer.GetByKey(key.String())
+	if err == nil && exists { // a cache in memory returns no error
+		found = object.(T) //nolint:forcetypeassert // the informer's type
+	}
+	return found
+}
+
+// lookUp returns the objects in a bucket of an index.
+func lookUp[T any](indexer cache.TypedIndexer[T], index, bucket string) []T {
+	found, err := indexer.ByTypedIndex(index, bucket)
+	if err != nil {
+		panic(err) // the index is missing, which is a bug: nothing removes it at run time
+	}
+	return found
+}
+
+// indexBuckets is the number of values in an index. The index has a set for each value; a set
+// for each object would take a tenth of the caches' memory.
+const indexBuckets = 4096
+
+// buckets maps keys to the values of the caches' indexes. Users who may write owners choose the
+// names that are indexed. The seed, which differs at each start, keeps anyone from choosing
+// names that all share one bucket.
+type buckets struct {
+	seed maphash.Seed
+}
+
+func newBuckets() buckets { return buckets{maphash.MakeSeed()} }
+
+// of returns the bucket of a value. Other values share it, so a caller has to compare the
+// objects that it finds there.
+func (b buckets) of(value string) string {
+	return strconv.FormatUint(maphash.String(b.seed, value)%indexBuckets, 10)
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package table puts what package plan declares beside the informers and the generated clients of
+// each kind. The compiler checks that they fit: a client of another kind, or a row for another
+// owner, does not compile.
+//
+//	table.Of(plan.Kind{Kind: "Foo", Resource: ...}, informers.Foos().Informer(), clientset.SamplecontrollerV1alpha1().Foos,
+//		table.Owns(deployment, kubeInformers.Apps().V1().Deployments().Informer(), kubeClient.AppsV1().Deployments))
+//
+// Informers and clients lose their types here, because a loop is the same for every kind.
+package table
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/pkg/reconcile/plan"
+)
+
+// Kind is a kind of the program with its rows, and how to read and write their objects.
+type Kind struct {
+	*plan.Kind
+
+	Owners Owners
+	// Rows has the children in the order of plan.Kind.Children.
+	Rows []*Children
+
+	buckets buckets
+}
+
+// Owners reads the objects of a kind of the program, and writes their status. The functions are those
+// of a generated client.
+type Owners struct {
+	Informer     cache.TypedSharedIndexInformer[plan.Owner]
+	Cache        cache.TypedIndexer[plan.Owner]
+	Get          func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Owner, error)
+	UpdateStatus func(ctx context.Context, owner plan.Owner, options metav1.UpdateOptions) (plan.Owner, error)
+}
+
+// Children reads and writes the objects of a row. The functions are those of a generated client.
+type Children struct {
+	*plan.ChildKind
+
+	Informer cache.TypedSharedIndexInformer[plan.Object]
+	Cache    cache.TypedIndexer[plan.Object]
+	Get      func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Object, error)
+	Create   func(ctx context.Context, child plan.Object, options metav1.CreateOptions) (plan.Object, error)
+	Patch    func(ctx context.Context, key cache.ObjectName, kind types.PatchType, patch []byte, options metav1.PatchOptions) (plan.Object, error)
+	Delete   func(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error
+}
+
+// Row is a row of the table of a kind whose objects have the type F.
+type Row[F plan.Owner] func(kind *plan.Kind) *Children
+
+// ownerClient and childClient are the methods of a generated client that a controller calls.
+type ownerClient[F plan.Owner] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (F, error)
+	UpdateStatus(ctx context.Context, owner F, options metav1.UpdateOptions) (F, error)
+}
+
+type childClient[T plan.Object] interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+	Create(ctx context.Context, child T, options metav1.CreateOptions) (T, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
+// Of returns a kind of the program. in is its generated client, such as
+// clientset.SamplecontrollerV1alpha1().Foos.
+func Of[F plan.Owner, C ownerClient[F]](kind plan.Kind, informer cache.SharedIndexInformer, in func(namespace string) C, rows ...Row[F]) *Kind {
+	owners := cache.NewTypedSharedIndexInformer[plan.Owner](informer)
+	k := &Kind{Kind: &kind, buckets: newBuckets(), Owners: Owners{
+		Informer: owners, Cache: owners.GetTypedIndexer(),
+		Get: func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Owner, error) {
+			return untyped[plan.Owner](in(key.Namespace).Get(ctx, key.Name, options))
+		},
+		UpdateStatus: func(ctx context.Context, owner plan.Owner, options metav1.UpdateOptions) (plan.Owner, error) {
+			return untyped[plan.Owner](in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), options))
+		},
+	}}
+	for _, row := range rows {
+		children := row(k.Kind)
+		k.Rows, k.Children = append(k.Rows, children), append(k.Children, children.ChildKind)
+	}
+	return k
+}
+
+// Owns is a row of children. in is their generated client, such as clientset.AppsV1().Deployments.
+func Owns[F plan.Owner, T plan.Object, C childClient[T]](row plan.Row[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
+	return func(kind *plan.Kind) *Children {
+		children := cache.NewTypedSharedIndexInformer[plan.Object](informer)
+		return &Children{
+			ChildKind: row.Of(kind), Informer: children, Cache: children.GetTypedIndexer(),
+			Get: func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Object, error) {
+				return untyped[plan.Object](in(key.Namespace).Get(ctx, key.Name, options))
+			},
+			Create: func(ctx context.Context, child plan.Object, options metav1.CreateOptions) (plan.Object, error) {
+				return untyped[plan.Object](in(child.GetNamespace()).Create(ctx, child.(T), options))
+			},
+			Patch: func(ctx context.Context, key cache.ObjectName, kind types.PatchType, patch []byte, options metav1.PatchOptions) (plan.Object, error) {
+				return untyped[plan.Object](in(key.Namespace).Patch(ctx, key.Name, kind, patch, options))
+			},
+			Delete: func(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error {
+				return in(key.Namespace).Delete(ctx, key.Name, options)
+			},
+		}
+	}
+}
+
+// untyped returns a typed client's response without its type, or nil if there is an error.
+func untyped[Untyped, T any](object T, err error) (result Untyped, _ error) {
+	if err == nil {
+		result = any(object).(Untyped) //nolint:forcetypeassert // the type constraints guarantee it
+	}
+	return result, err
+}
