@@ -192,7 +192,7 @@ func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 		return false
 	}
 	defer c.queue.Done(key)
-	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), strings.ToLower(c.kind.Kind), klog.KRef(key.Namespace, key.Name)))
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), strings.ToLower(c.kind.Name), klog.KRef(key.Namespace, key.Name)))
 	start := c.clock.Now()
 	c.backoff.Begin(key) // a change after this point needs another sync: see updateOwner
 	again, err := c.syncAndRecover(ctx, key)
@@ -350,7 +350,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	returned()
 	if failure.IsNotFound(err, s.c.Resource()) {
 		if live, liveErr := s.live(ctx); liveErr == nil && live.GetUID() == s.owner.GetUID() {
-			return fmt.Errorf("updating the %s's status: %w", s.c.kind.Kind, s.c.crdMismatch.NoSubresource())
+			return fmt.Errorf("updating the %s's status: %w", s.c.kind.Name, s.c.crdMismatch.NoSubresource())
 		}
 	}
 	s.known.Stale.Observe(s.owner, err)
@@ -360,7 +360,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 		if transition != nil && failure.MayBeDone(err) {
 			s.known.Transition.Unknown(s.owner, *transition)
 		}
-		return fmt.Errorf("updating the %s's status: %w", s.c.kind.Kind, err)
+		return fmt.Errorf("updating the %s's status: %w", s.c.kind.Name, err)
 	}
 	s.c.metrics.Wrote("update", s.c.statusResource())
 	s.known.Written.Observe(updated, s.c.clock.Now())

@@ -26,12 +26,12 @@ import (
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/metrics"
 	"example.com/sample-controller/pkg/reconcile/memory"
-	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/queue"
 	"example.com/sample-controller/test/footest"
 )
@@ -53,12 +53,9 @@ func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Obje
 	}
 	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
-	kind := plan.Foos("nginx:1.29")
-	kind.Children = kind.Children[:1] // only the Deployment, whatever else a Foo may own one day
 	controller, err := NewController(Config{
-		KubeClient: kubeClient, FooClient: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
 		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New(),
-	}, kind)
+	}, kinds.Foos(kinds.Clients{Kube: kubeClient, Foos: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers}, kinds.Options{Image: "nginx:1.29"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +70,7 @@ func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Obje
 	}()
 	kubeInformers.WaitForCacheSyncWithContext(ctx)
 	fooInformers.WaitForCacheSyncWithContext(ctx)
-	if err := controller.syncHandler(ctx, cache.ObjectName{Namespace: "team", Name: "web"}); err != nil {
+	if _, err := controller.syncHandler(ctx, cache.ObjectName{Namespace: "team", Name: "web"}); err != nil {
 		t.Errorf("the sync failed: %v", err)
 	}
 	return slices.DeleteFunc(append(kubeClient.Actions(), fooClient.Actions()...), func(action clienttesting.Action) bool {

@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"example.com/sample-controller/internal/kinds"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/pkg/reconcile/failure"
@@ -41,12 +42,11 @@ func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.F
 
 // newExplored returns the controller for test/simulation/explore.
 func newExplored(parts explore.Parts) (explore.Subject, error) {
-	foos := plan.Foos(footest.DefaultImage)
+	foos := kindOf(footest.FooOwner, kinds.Clients{
+		Kube: parts.Kubernetes, Foos: parts.Custom, KubeInformers: parts.KubeInformers, FooInformers: parts.CustomInformers,
+	})
 	foos.Resource.Version = cmp.Or(parts.Version, foos.Resource.Version)
-	controller, err := NewController(Config{
-		KubeClient: parts.Kubernetes, FooClient: parts.Custom, KubeInformers: parts.KubeInformers, FooInformers: parts.CustomInformers,
-		Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics,
-	}, foos)
+	controller, err := NewController(Config{Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics}, foos)
 	if err != nil {
 		return explore.Subject{}, err
 	}
@@ -62,10 +62,8 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 // longer than it takes until a Foo is stalled. From twelve repairs on, the pause is the longest. The
 // opponents of seldom repairs decide only on Events.
 var exploredState = explore.State{
-	"main.Controller": "api kind:not children buckets:not queue:not backoff rollouts memory crdMismatch replaced " +
+	"main.Controller": "kind:not queue:not backoff rollouts known crdMismatch replaced " +
 		"opponents:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
-	"main.api":            "informer:not cache:not takes:not get:not writeStatus:not create:not patch:not delete:not",
-	"main.childAPI":       "api row:not controller:not",
 	"queue.Backoff":       "queue:not clock:not keys",
 	"queue.keyBackoff":    "failures syncing failed held stale until:until reported:not",
 	"queue.failedPart":    "Attempt inputs err until:until races:2 refusals:6 outages:2",
@@ -126,7 +124,7 @@ func syncUntilSilent(t *testing.T, w *footest.FuzzWorld) {
 	var announced *preview.Sync
 	if !stale && !w.Refused() {
 		stored := f.stored()
-		announced = previewtest.Of(f.kind, w.Owner.Find(stored, "a"), stored)
+		announced = previewtest.Of(f.kind.Kind, w.Owner.Find(stored, "a"), stored)
 	}
 	f.pass(t, w.Foo, live.Foo, !stale, announced)
 	for obsolete := len(live.Children) + 1; obsolete >= 0; obsolete-- {
@@ -151,7 +149,7 @@ func syncUntilSilent(t *testing.T, w *footest.FuzzWorld) {
 func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool, announced *preview.Sync) []string {
 	t.Helper()
 	before := f.stored()
-	err := f.syncHandler(f.ctx, footest.KeyOf(known))
+	_, err := f.syncHandler(f.ctx, footest.KeyOf(known))
 	after := f.stored()
 
 	if announced != nil {
@@ -276,9 +274,9 @@ func (f *fuzzFixture) cacheSees(objects []footest.Object) {
 		}
 		footest.Must(f.t, store.Replace(trimmed, f.api.Version()))
 	}
-	replace(f.cache, f.owner.Is, f.kind.Transform)
-	for _, kind := range f.children {
-		replace(kind.cache, func(object runtime.Object) bool { return kind.takes(object.(plan.Object)) }, kind.row.Transform)
+	replace(f.kind.Owners.Cache, f.owner.Is, f.kind.Transform)
+	for i, row := range f.kind.Rows {
+		replace(row.Cache, f.owner.Kinds[i].Is, row.Transform)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
 func TestAfterItsFirstWriteASpecIsNotNew(t *testing.T) {
 	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a", footest.Drifted)), func(f *fixture) {
 		footest.Must(t, f.sync())
-		if known := f.memory.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.NewSpec != 0 {
+		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.NewSpec != 0 {
 			t.Errorf("after the write, %+v is known", known)
 		}
 	})
@@ -180,7 +180,7 @@ func TestAFightOfRecreationsIsDampedAndTold(t *testing.T) {
 		over.Store(true)
 		advance(20 * time.Minute)
 		f.expectReady("a", "True Available of 1")
-		if left := len(f.primary.cache.List()); left != 1 {
+		if left := len(f.primary.row.Cache.List()); left != 1 {
 			t.Errorf("%d children are left", left)
 		}
 	})
@@ -243,7 +243,7 @@ func TestASecondAttemptIsNoRepair(t *testing.T) {
 		}
 		f.scale("a", 8) // a new spec that needs no write
 		advance(time.Second)
-		if known := f.memory.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("update web").Count(f.cachedFoo("a")) > 0 || known.NewSpec != 0 {
+		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("update web").Count(f.cachedFoo("a")) > 0 || known.NewSpec != 0 {
 			t.Errorf("after changes of the spec, %+v is known", known)
 		}
 	})
@@ -267,7 +267,7 @@ func TestARefusedDeletionDoesNotBlockOthers(t *testing.T) {
 		})
 		defer f.start(2)()
 		advance(time.Second)
-		footest.ExpectEqual(t, "how many children are left", 1+len(refused), len(f.primary.cache.List()))
+		footest.ExpectEqual(t, "how many children are left", 1+len(refused), len(f.primary.row.Cache.List()))
 		advance(time.Hour)
 		for name, calls := range refused {
 			if calls.Load() < 12 || calls.Load() > 25 {

@@ -28,11 +28,12 @@ import (
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/metrics"
-	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -62,7 +63,7 @@ type fixture struct {
 	t   *testing.T
 	ctx context.Context
 	// primary is the row of footest.Primary, the only row that most tests use.
-	primary    *childAPI
+	primary    childHandlers
 	kubeClient *kubefake.Clientset
 	fooClient  *foofake.Clientset
 	api        footest.FakeAPI
@@ -131,8 +132,8 @@ func newFixture(t *testing.T, prepare func(*fixture), world ...runtime.Object) *
 	f.api.Serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
 	prepare(f)
 	kubeInformers, fooInformers := f.control(footest.FooOwner, clock.RealClock{})
-	f.primary = f.children[0]
-	f.children, f.kind.Children = f.children[:1], f.kind.Children[:1]
+	f.primary = childHandlers{f.Controller, f.kind.Rows[0]}
+	f.kind.Rows, f.kind.Children = f.kind.Rows[:1], f.kind.Children[:1]
 	if !f.standBy {
 		var err error
 		f.handlersSynced, err = f.addEventHandlers(ctx)
@@ -166,10 +167,8 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	recorder := record.NewFakeRecorder(100)
-	controller, err := NewController(Config{
-		KubeClient: f.kubeClient, FooClient: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers,
-		Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New(),
-	}, kindOf(owner))
+	controller, err := NewController(Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New()},
+		kindOf(owner, kinds.Clients{Kube: f.kubeClient, Foos: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers}))
 	footest.Must(f.t, err)
 	f.Controller, f.events = controller, recorder.Events
 	f.t.Cleanup(controller.queue.ShutDown)
@@ -177,9 +176,9 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 }
 
 // kindOf returns a kind of the program.
-func kindOf(owner *footest.OwnerRow) *plan.OwnerKind {
-	kinds := plan.Kinds(footest.DefaultImage)
-	return kinds[slices.IndexFunc(kinds, func(kind *plan.OwnerKind) bool { return kind.Resource == owner.Resource })]
+func kindOf(owner *footest.OwnerRow, clients kinds.Clients) *table.Kind {
+	all := kinds.All(clients, kinds.Options{Image: footest.DefaultImage})
+	return all[slices.IndexFunc(all, func(kind *table.Kind) bool { return kind.Resource == owner.Resource })]
 }
 
 // start runs the controller. The function that it returns stops the controller and waits for
@@ -198,7 +197,10 @@ func (f *fixture) start(workers int) (stop func()) {
 }
 
 // sync syncs the Foo "a" once.
-func (f *fixture) sync() error { return f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a"))) }
+func (f *fixture) sync() error {
+	_, err := f.syncHandler(f.ctx, footest.KeyOf(footest.Foo("a")))
+	return err
+}
 
 // advance moves the clock of a test's bubble forward.
 var advance = footest.Advance
@@ -298,8 +300,7 @@ func (f *fixture) storedFoo(name string) *samplev1alpha1.Foo {
 
 func (f *fixture) cachedFoo(name string) *samplev1alpha1.Foo {
 	f.t.Helper()
-	foo, err := cached(f.cache, cache.NewObjectName(footest.Namespace, name))
-	footest.Must(f.t, err)
+	foo := f.kind.Owner(cache.NewObjectName(footest.Namespace, name))
 	if foo == nil {
 		f.t.Fatalf("the cache has no Foo %s", name)
 	}

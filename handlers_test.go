@@ -9,12 +9,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -72,7 +70,7 @@ func (f *fixture) drainQueue() {
 // expectForgotten fails if anything about a Foo is remembered.
 func (f *fixture) expectForgotten(name string) {
 	f.t.Helper()
-	if known := f.memory.Of(footest.Foo(name)); !reflect.DeepEqual(known, new(memory.Map).Of(footest.Foo(name))) {
+	if known := f.known.Of(footest.Foo(name)); !reflect.DeepEqual(known, new(memory.Map).Of(footest.Foo(name))) {
 		f.t.Errorf("of the Foo %s, this is still remembered: %+v", name, known)
 	}
 }
@@ -127,9 +125,9 @@ func TestFoosInDeletionDoNotWaitForAName(t *testing.T) {
 // wrote makes the controller remember a write for the Foo "a" that no cache has.
 func (f *fixture) wrote(to func(known *memory.Owner) *memory.Written) {
 	foo := footest.Foo("a")
-	known := f.memory.Of(foo)
+	known := f.known.Of(foo)
 	to(known).Observe(footest.Child("a", footest.AtVersion("9999")), f.clock.Now())
-	f.memory.Keep(footest.KeyOf(foo), known)
+	f.known.Keep(footest.KeyOf(foo), known)
 }
 
 func toStatus(known *memory.Owner) *memory.Written { return &known.Written }
@@ -137,26 +135,21 @@ func toChild(known *memory.Owner) *memory.Written {
 	return &known.Child(footest.Primary.Kind).Written
 }
 
-// The value of an index is a bucket, which also returns other objects.
+// An index has 4,096 values, so that objects share them.
 func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
-	one := footest.Foo("a")
-	test(t, world(one, footest.Child("a")), func(f *fixture) {
-		// sharing returns the first candidate that is in the same bucket as value.
-		sharing := func(value, candidate string) string {
-			for i := 0; ; i++ {
-				if other := fmt.Sprint(candidate, i); f.buckets.Of(other) == f.buckets.Of(value) {
-					return other
-				}
-			}
+	test(t, world(), func(f *fixture) {
+		var foos []*samplev1alpha1.Foo
+		for i := range 5000 {
+			name := fmt.Sprint("foo-", i)
+			foo := footest.Foo(name, footest.WithChildName(name))
+			footest.Must(t, f.kind.Owners.Cache.Add(foo))
+			footest.Must(t, f.primary.row.Cache.Add(footest.Primary.Stored(foo)))
+			foos = append(foos, foo)
 		}
-		uid := types.UID(sharing(string(one.UID), "uid-"))
-		web := cache.NewObjectName(footest.Namespace, "web")
-		name := strings.TrimPrefix(sharing(web.String(), footest.Namespace+"/web-"), footest.Namespace+"/")
-		footest.Must(t, f.cache.Add(footest.Foo("b", footest.WithFooUID(uid), footest.WithChildName(name))))
-		footest.Must(t, f.primary.cache.Add(footest.Child("b", footest.Named(name),
-			footest.WithOwner(samplev1alpha1.SchemeGroupVersion.String(), "Foo", uid))))
-		footest.ExpectEqual(t, "what the Foo controls", []string{"web"}, footest.NamesOf(f.primary.controlledBy(one)))
-		footest.ExpectEqual(t, "who wants the child", []cache.ObjectName{footest.KeyOf(one)}, f.primary.ownersAskingFor(web))
+		for _, foo := range foos {
+			footest.ExpectEqual(t, "what the Foo controls", []string{foo.Name}, footest.NamesOf(f.kind.ControlledBy(f.primary.row, foo)))
+			footest.ExpectEqual(t, "who wants the child", []cache.ObjectName{footest.KeyOf(foo)}, f.kind.AskingFor(f.primary.row, footest.KeyOf(foo), 2))
+		}
 	})
 }
 
@@ -239,7 +232,7 @@ func holdAll(f *fixture) {
 
 // collectChildren deletes all children, as the garbage collector does if there are no Foos.
 func (f *fixture) collectChildren() {
-	for _, child := range f.primary.cache.List() {
+	for _, child := range f.primary.row.Cache.List() {
 		f.deleteChild(child.(footest.Object).GetName())
 	}
 }
@@ -269,7 +262,7 @@ func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 			advance(10 * time.Minute)
 		}
 		f.expectWrites()
-		footest.Must(t, f.cache.Delete(footest.Foo("a")))
+		footest.Must(t, f.kind.Owners.Cache.Delete(footest.Foo("a")))
 		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
 		advance(0)
 		f.expectForgotten("a")

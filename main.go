@@ -19,10 +19,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -33,17 +31,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubeinformers "k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/internal/names"
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/election"
@@ -147,7 +142,7 @@ func newControllers(config Config, kinds []*table.Kind) ([]*Controller, error) {
 	for i, kind := range kinds {
 		of := config
 		if i > 0 {
-			of.Name, of.Metrics = config.Name+"-"+kind.Resource.Resource, config.Metrics.ForKind(kind.Kind)
+			of.Name, of.Metrics = config.Name+"-"+kind.Resource.Resource, config.Metrics.ForKind(kind.Name)
 		}
 		c, err := NewController(of, kind)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"example.com/sample-controller/internal/kinds"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/metrics"
 	"example.com/sample-controller/test/footest"
@@ -47,9 +48,8 @@ func startSimulated(owner *footest.OwnerRow) simulation.Start {
 			fooInformers.Shutdown()
 		}()
 		controller, err := NewController(Config{
-			KubeClient: clients.Kubernetes, FooClient: clients.Custom, KubeInformers: kubeInformers, FooInformers: fooInformers,
 			Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: simulatedMetrics,
-		}, kindOf(owner))
+		}, kindOf(owner, kinds.Clients{Kube: clients.Kubernetes, Foos: clients.Custom, KubeInformers: kubeInformers, FooInformers: fooInformers}))
 		if err != nil {
 			return err
 		}

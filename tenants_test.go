@@ -54,9 +54,9 @@ func TestCallsThatHangDelayNoOtherNamespace(t *testing.T) {
 				foos = append(foos, footest.Foo(fmt.Sprint("hangs-", i), footest.WithChildName(fmt.Sprint("hangs-", i))))
 			}
 			test(t, foos, func(f *fixture) {
-				create, served := f.primary.create, map[string]time.Time{}
+				create, served := f.primary.row.Create, map[string]time.Time{}
 				var calls atomic.Int32
-				f.primary.create = func(ctx context.Context, child plan.Object) (plan.Object, error) {
+				f.primary.row.Create = func(ctx context.Context, child plan.Object, options metav1.CreateOptions) (plan.Object, error) {
 					if child.GetNamespace() == footest.Namespace {
 						if n := calls.Add(1); n > 4 {
 							t.Errorf("%d calls of one namespace hang", n)
@@ -66,7 +66,7 @@ func TestCallsThatHangDelayNoOtherNamespace(t *testing.T) {
 						return nil, ctx.Err()
 					}
 					served[child.GetName()] = time.Now()
-					return create(ctx, child)
+					return create(ctx, child, options)
 				}
 				defer f.start(workers)()
 				for i, at := range []time.Duration{time.Second, 29 * time.Second, 50 * time.Millisecond, time.Minute} {
@@ -111,7 +111,7 @@ func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 		if took := served.Sub(asked); took < 0 || took > 100*time.Millisecond {
 			t.Errorf("the other tenant's Foo, of %v, got its child at %v", asked, served)
 		}
-		if left := len(f.primary.cache.List()); left != 2 {
+		if left := len(f.primary.row.Cache.List()); left != 2 {
 			t.Errorf("%d children are left, not 2", left)
 		}
 	})
@@ -132,7 +132,7 @@ func waiting(count int) []runtime.Object {
 func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
 	test(t, world(footest.Child("b")), func(f *fixture) {
 		for _, foo := range waiting(10_000) {
-			footest.Must(t, f.cache.Add(foo.(*samplev1alpha1.Foo)))
+			footest.Must(t, f.kind.Owners.Cache.Add(foo.(*samplev1alpha1.Foo)))
 		}
 		f.drainQueue()
 		f.primary.updated(footest.Child("b"), footest.Child("b", footest.AtVersion("21")))
@@ -253,9 +253,9 @@ func TestADeletedFooHoldsUpNoOther(t *testing.T) {
 func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 	test(t, atRest(), func(f *fixture) {
 		foo := f.cachedFoo("a")
-		known := f.memory.Of(foo)
+		known := f.known.Of(foo)
 		known.Stale.Observe(foo, fooModified)
-		f.memory.Keep(footest.KeyOf(foo), known)
+		f.known.Keep(footest.KeyOf(foo), known)
 		f.failTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
 		f.queue.Add(footest.KeyOf(foo))
 		f.processNextWorkItem(f.ctx)
@@ -292,7 +292,7 @@ func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 // which fake clientsets don't notice.
 func (f *fixture) hang() (release chan struct{}, cut *atomic.Int32) {
 	release, cut = make(chan struct{}), &atomic.Int32{}
-	f.primary.create = func(ctx context.Context, _ plan.Object) (plan.Object, error) {
+	f.primary.row.Create = func(ctx context.Context, _ plan.Object, _ metav1.CreateOptions) (plan.Object, error) {
 		select {
 		case <-release:
 			return nil, serverFails

@@ -192,7 +192,7 @@ func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.O
 		return outcome, err
 	}
 	if outcome.Recurs = outcome.Drift != ""; outcome.Recurs {
-		klog.FromContext(ctx).Info("The stored "+step.Kind+" differs from what was sent, perhaps because of an admission webhook; leaving it until the "+step.OwnerKind.Kind+" or the "+step.Kind+" changes",
+		klog.FromContext(ctx).Info("The stored "+step.Kind+" differs from what was sent, perhaps because of an admission webhook; leaving it until the "+step.OwnerKind.Name+" or the "+step.Kind+" changes",
 			step.LogKey(), klog.KObj(updated), "differs", outcome.Drift)
 	} else if step.Action == plan.ActionUpdate { // admission is not an opponent
 		s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionUpdate, Name: step.Key.Name, By: plan.ChangedBy(live, patch), Drift: step.Drift})
@@ -339,7 +339,7 @@ func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
 	defer cancel()
 	live, err := s.c.kind.Owners.Get(ctx, s.key, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("reading the %s: %w", s.c.kind.Kind.Kind, err)
+		return nil, fmt.Errorf("reading the %s: %w", s.c.kind.Name, err)
 	}
 	return live, nil
 }

@@ -43,7 +43,7 @@ func All(clients Clients, options Options) []*table.Kind {
 // Foos declares the kind Foo and the kinds that Foos own.
 func Foos(clients Clients, options Options) *table.Kind {
 	return table.Of(
-		plan.Kind{Kind: "Foo", Resource: samplev1alpha1.SchemeGroupVersion.WithResource("foos")},
+		plan.Kind{Name: "Foo", Resource: samplev1alpha1.SchemeGroupVersion.WithResource("foos")},
 		clients.FooInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Foos.SamplecontrollerV1alpha1().Foos,
 		table.Owns(deployment(options), clients.KubeInformers.Apps().V1().Deployments().Informer(), clients.Kube.AppsV1().Deployments),
 	)

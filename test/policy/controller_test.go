@@ -43,7 +43,7 @@ func (r *row) testPolicy(t *testing.T, s *server) {
 // sets each field that the kind has, one at a time.
 func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 	foo := r.wanting()[0]
-	desired := stored[object](t, r.Desired(foo, r.seenBy(foo)))
+	desired := stored[object](t, r.Desired(foo, nil, r.seenBy(foo)))
 	fields, asked := fieldsOf(t, desired), r.pattern(t)
 	tried := 0
 	walk(fieldsOf(t, r.random(t, foo, full)), nil, func(at path, value any) {
@@ -94,7 +94,7 @@ func (r *row) testFieldsOfChildren(t *testing.T, s *server) {
 	atLeast(t, tried, 10)
 	for seed := range uint64(20) { // some have labels, selectors and the like in the way
 		try := r.trying(t, s, foo, seed, &tried)
-		walk(fieldsOf(t, stored[object](t, r.Desired(foo, r.seenBy(foo)))), nil, func(at path, value any) {
+		walk(fieldsOf(t, stored[object](t, r.Desired(foo, nil, r.seenBy(foo)))), nil, func(at path, value any) {
 			try.update("set to what a Foo asks for", at, value)
 		})
 	}
@@ -163,7 +163,7 @@ func (r *row) read(t *testing.T, fields any) (object, bool) {
 // testAttempts makes the attempts of any kind, and those that a row lists.
 func (r *row) testAttempts(t *testing.T, s *server) {
 	foo := r.wanting()[0]
-	desired, own, nobodys := r.Desired(foo, r.seenBy(foo)), r.own(t, foo), r.own(t, foo)
+	desired, own, nobodys := r.Desired(foo, nil, r.seenBy(foo)), r.own(t, foo), r.own(t, foo)
 	r.orphan(nobodys, foo)
 	adopted := r.DesiredUpdate(nobodys, foo, r.seenBy(foo))
 	create := func(sent object) error { return s.create(t, sent) }
@@ -225,7 +225,7 @@ func atLeast(t *testing.T, tried, fields int) {
 
 func (r *row) testCreates(t *testing.T, s *server) {
 	for _, foo := range r.wanting() {
-		if err := s.create(t, r.Desired(foo, r.seenBy(foo))); err != nil {
+		if err := s.create(t, r.Desired(foo, nil, r.seenBy(foo))); err != nil {
 			t.Errorf("for the Foo %s: %v", foo.GetName(), err)
 		}
 	}
@@ -279,7 +279,7 @@ func (r *row) testAdoptions(t *testing.T, s *server) {
 // orphan makes a child one that a Foo owns among others and does not control, and that
 // asks this Foo to adopt it.
 func (r *row) orphan(child object, foo plan.Owner) {
-	kind := r.OwnerKind.Kind
+	kind := r.OwnerKind.Name
 	child.SetOwnerReferences([]metav1.OwnerReference{ownerRef(kind, foo.GetName()), ownerRef("ConfigMap", "other"), ownerRef(kind, "bar")})
 	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: foo.GetName()})
 }
@@ -299,7 +299,7 @@ func (r *row) testDeletes(t *testing.T, s *server) {
 	foo := r.wanting()[0]
 	own, nobodys, anothers := r.own(t, foo), r.own(t, foo), r.own(t, foo)
 	r.orphan(nobodys, foo)
-	anothers.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "other.example.com/v1", Kind: r.OwnerKind.Kind, Name: "foo", UID: "uid-foo", Controller: new(true)}})
+	anothers.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "other.example.com/v1", Kind: r.OwnerKind.Name, Name: "foo", UID: "uid-foo", Controller: new(true)}})
 	if err := s.delete(t, own, metav1.DeletePropagationBackground); err != nil {
 		t.Errorf("the child of a Foo: %v", err)
 	}

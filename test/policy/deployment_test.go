@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/internal/kinds"
 )
 
 var deployments = &row{
@@ -61,8 +61,8 @@ func TestTheControllerCreatesDeploymentsWithAnyImage(t *testing.T) {
 	} {
 		t.Run(image, func(t *testing.T) {
 			t.Parallel()
-			s, row, foo := newServer(t, image), plan.Foos(image).Children[0], deployments.newFoo("foo", 0)
-			made := row.Desired(foo, nil).(*appsv1.Deployment)
+			s, row, foo := newServer(t, image), kinds.Declared(kinds.Options{Image: image})[0].Children[0], deployments.newFoo("foo", 0)
+			made := row.Desired(foo, nil, nil).(*appsv1.Deployment)
 			if err := s.create(t, made); err != nil {
 				t.Errorf("create: %v", err)
 			}
@@ -96,8 +96,8 @@ func TestTheEarlierImageMayBeWrittenToo(t *testing.T) {
 	foo := deployments.newFoo("foo", 0)
 	s, running := newServerWith(t, "nginx:1.29", installed), deployments.own(t, foo)
 	for image, want := range map[string]bool{"nginx:1.28": true, "nginx:1.29": true, "nginx:1.27": false, shippedImage: false} {
-		row := plan.Foos(image).Children[0]
-		created := s.create(t, row.Desired(foo, nil))
+		row := kinds.Declared(kinds.Options{Image: image})[0].Children[0]
+		created := s.create(t, row.Desired(foo, nil, nil))
 		changed := s.patch(t, running, deployments.patched(t, running, row.DesiredUpdate(running, foo, nil)))
 		if (created == nil) != want || (changed == nil) != want {
 			t.Errorf("%s: create: %v, update: %v", image, created, changed)

@@ -30,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/randfill"
 
+	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
@@ -96,7 +97,7 @@ func addToList(t *testing.T, file string) {
 func (r *row) policy(t *testing.T) string {
 	t.Helper()
 	foo := r.wanting()[0]
-	asked := r.Desired(foo, r.seenBy(foo))
+	asked := r.Desired(foo, nil, r.seenBy(foo))
 	if len(asked.GetLabels())+len(asked.GetAnnotations())+len(asked.GetFinalizers()) > 0 || r.ownedPart(t).fields["metadata"] != nil {
 		t.Fatalf("the row of the %s sets labels, annotations or finalizers of the child itself, which no generated policy allows: write the policy by hand", r.Kind)
 	}
@@ -114,7 +115,7 @@ func (r *row) pattern(t *testing.T) *pattern {
 	t.Helper()
 	var values []any
 	for _, foo := range r.various(t) {
-		child, err := json.Marshal(stored[object](t, r.Desired(foo, r.seenBy(foo))))
+		child, err := json.Marshal(stored[object](t, r.Desired(foo, nil, r.seenBy(foo))))
 		footest.Must(t, err)
 		var fields map[string]any
 		footest.Must(t, kjson.Unmarshal(bytes.ReplaceAll(child, []byte(foo.GetName()), []byte(nameOfAny)), &fields))
@@ -152,12 +153,12 @@ func (r *row) ownedPart(t *testing.T) *part {
 	}
 	owned := &part{}
 	for _, foo := range r.wanting() {
-		seen := r.seenBy(foo)
-		asked := fieldsOf(t, stored[object](t, r.Desired(foo, seen)))
+		view := r.seenBy(foo)
+		asked := fieldsOf(t, stored[object](t, r.Desired(foo, nil, view)))
 		for seed := range uint64(200) {
 			child := r.random(t, foo, seed)
 			after := child.DeepCopyObject().(object)
-			r.SetOwned(after, foo, seen)
+			r.SetOwned(after, foo, view)
 			owned.observe(fieldsOf(t, child), fieldsOf(t, stored(t, after)), asked)
 		}
 	}
@@ -197,9 +198,9 @@ func TestRefusalsAreInWordsOfTheKind(t *testing.T) {
 }
 
 func rowsWithoutPolicy() []*row {
-	foos := plan.Foos(shippedImage)
+	foos := kinds.Declared(kinds.Options{Image: shippedImage})[0]
 	configMaps := rowOf("ConfigMap", setConfigMap)
-	configMaps.New = func(*samplev1alpha1.Foo) *corev1.ConfigMap { return &corev1.ConfigMap{Immutable: new(false)} }
+	configMaps.Init = func(configMap *corev1.ConfigMap, _ *samplev1alpha1.Foo) { configMap.Immutable = new(false) }
 	return []*row{
 		{ChildKind: foos.Children[0], plausible: deployments.plausible, others: deployments.others, updates: anyType([]attempt[*appsv1.Deployment]{
 			{"others' container", func(d *appsv1.Deployment) { podOf(d).Containers[1].Command = shell },
@@ -220,16 +221,11 @@ func rowsWithoutPolicy() []*row {
 }
 
 // rowOf returns a row for children under the Foo's name.
-func rowOf[S any, T interface {
-	*S
-	plan.Object
-}](kind string, set func(child T, foo *samplev1alpha1.Foo)) plan.Row[*samplev1alpha1.Foo, T] {
+func rowOf[T plan.Object](kind string, set func(child T, foo *samplev1alpha1.Foo)) plan.Row[*samplev1alpha1.Foo, T] {
 	return plan.Row[*samplev1alpha1.Foo, T]{
 		Kind:     kind,
 		Name:     func(foo *samplev1alpha1.Foo) string { return foo.Name },
-		Empty:    func() T { return new(S) },
-		New:      func(*samplev1alpha1.Foo) T { return new(S) },
-		SetOwned: func(child T, foo *samplev1alpha1.Foo, _ plan.Seen) { set(child, foo) },
+		SetOwned: func(child T, foo *samplev1alpha1.Foo, _ *plan.View) { set(child, foo) },
 	}
 }
 

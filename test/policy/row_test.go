@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/randfill"
 
+	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
@@ -58,7 +59,7 @@ var rowsWithCases = map[string]*row{"Deployment": deployments}
 
 // rows are the rows of all kinds of the program.
 var rows = func() (rows []*row) {
-	for _, owner := range plan.Kinds(shippedImage) {
+	for _, owner := range kinds.Declared(kinds.Options{Image: shippedImage}) {
 		for _, child := range owner.Children {
 			r := rowsWithCases[child.Kind]
 			if r == nil {
@@ -85,28 +86,28 @@ func (r *row) resource(t *testing.T) schema.GroupVersionResource {
 }
 
 // seenBy returns the children of the earlier rows, as a Foo asks.
-func (r *row) seenBy(foo plan.Owner) plan.Seen {
-	seen := plan.Seen{}
+func (r *row) seenBy(foo plan.Owner) *plan.View {
+	view := &plan.View{}
 	for _, earlier := range r.OwnerKind.Children {
 		if earlier == r.ChildKind {
 			break
 		}
-		if earlier.Wanted(foo) {
-			seen[earlier.Kind] = earlier.Desired(foo, maps.Clone(seen))
+		if earlier.Wants(foo) {
+			view.Observe(earlier.Kind, earlier.Desired(foo, nil, view))
 		}
 	}
-	return seen
+	return view
 }
 
 // owner returns the kind of the Foos.
 func (r *row) owner() *footest.OwnerRow {
-	return footest.Owners[slices.IndexFunc(footest.Owners, func(o *footest.OwnerRow) bool { return o.Kind.Kind == r.OwnerKind.Kind })]
+	return footest.Owners[slices.IndexFunc(footest.Owners, func(o *footest.OwnerRow) bool { return o.Kind.Kind == r.OwnerKind.Name })]
 }
 
 // ask makes a Foo ask for a child.
 func (r *row) ask(foo plan.Owner) {
 	for _, known := range r.owner().Kinds {
-		if known.Kind == r.Kind && !r.Wanted(foo) {
+		if known.Kind == r.Kind && !r.Wants(foo) {
 			known.Ask(foo)
 		}
 	}
@@ -135,7 +136,7 @@ func (r *row) newFoo(name string, size int32) plan.Owner {
 // own returns a Foo's child as the API server stores it, with others' fields.
 func (r *row) own(t *testing.T, foo plan.Owner) object {
 	t.Helper()
-	child := r.Desired(foo, r.seenBy(foo))
+	child := r.Desired(foo, nil, r.seenBy(foo))
 	setMetadata(child)
 	child.SetAnnotations(map[string]string{"team": "blue", samplev1alpha1.AnnotationAdoptBy: foo.GetName()})
 	if r.others != nil {
@@ -174,7 +175,7 @@ func (r *row) random(t *testing.T, foo plan.Owner, seed uint64) object {
 		})
 	}
 	child.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
-	wanted := r.Desired(foo, r.seenBy(foo))
+	wanted := r.Desired(foo, nil, r.seenBy(foo))
 	child.SetName(wanted.GetName())
 	child.SetNamespace(wanted.GetNamespace())
 	child.SetOwnerReferences(wanted.GetOwnerReferences())

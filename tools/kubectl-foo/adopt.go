@@ -74,10 +74,10 @@ func (o *planOptions) adopt(ctx context.Context, names []string) error {
 			if write.Action != plan.ActionLeave {
 				continue
 			}
-			foo := target.kind.Kind + " " + cache.MetaObjectToName(target.owner).String()
+			foo := target.kind.Name + " " + cache.MetaObjectToName(target.owner).String()
 			if !write.WasMadeForOwner() {
 				isLeft = true
-				ready := meta.FindStatusCondition(*sync.After.GetConditions(), samplev1alpha1.ConditionReady)
+				ready := meta.FindStatusCondition(sync.After.GetConditions(), samplev1alpha1.ConditionReady)
 				fmt.Fprintf(o.Out, "%s ! %s\n", foo, printable.Quote(ready.Message))
 				continue
 			}

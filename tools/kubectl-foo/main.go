@@ -24,6 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
@@ -77,9 +78,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 }
 
 // kindsWith returns the kinds of the program, for Pods that run the image.
-func kindsWith(image string, options ...plan.PodOption) cluster.Kinds {
-	return plan.Kinds(image, options...)
-}
+func kindsWith(image string) cluster.Kinds { return kinds.Declared(kinds.Options{Image: image}) }
 
 // completeNames completes the names of owners for shells.
 func completeNames(config *genericclioptions.ConfigFlags) cobra.CompletionFunc {
@@ -89,14 +88,14 @@ func completeNames(config *genericclioptions.ConfigFlags) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveError
 		}
 		var names []string
-		kinds := kindsWith("")
-		for _, kind := range kinds {
+		all := kindsWith("")
+		for _, kind := range all {
 			owners, err := c.ListOwners(command.Context(), kind, "")
 			if err != nil {
 				return nil, cobra.ShellCompDirectiveError
 			}
 			for _, owner := range owners {
-				names = append(names, kinds.Argument(kind, owner.GetName()))
+				names = append(names, all.Argument(kind, owner.GetName()))
 			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

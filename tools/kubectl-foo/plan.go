@@ -19,6 +19,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"example.com/sample-controller/internal/kinds"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/pkg/process/options"
 	"example.com/sample-controller/pkg/reconcile/plan"
@@ -90,7 +91,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	kinds := kindsWith(o.image, plan.OmitUser(o.omitPodUser))
+	kinds := cluster.Kinds(kinds.Declared(kinds.Options{Image: o.image, OmitPodUser: o.omitPodUser}))
 	targets, err := o.targets(ctx, c, kinds, names)
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 
 // target is an owner to plan.
 type target struct {
-	kind  *plan.OwnerKind
+	kind  *plan.Kind
 	owner plan.Owner
 }
 
@@ -230,8 +231,8 @@ func (o *planOptions) applied(kinds cluster.Kinds, stored []target, namespace st
 func targetOf(kinds cluster.Kinds, object runtime.Object, namespace string) (found target, err error) {
 	got, want := object.GetObjectKind().GroupVersionKind(), []string{}
 	for _, kind := range kinds {
-		gvk := kind.Resource.GroupVersion().WithKind(kind.Kind)
-		if want = append(want, fmt.Sprintf("a %s of %s", kind.Kind, gvk.GroupVersion())); got == gvk {
+		gvk := kind.Resource.GroupVersion().WithKind(kind.Name)
+		if want = append(want, fmt.Sprintf("a %s of %s", kind.Name, gvk.GroupVersion())); got == gvk {
 			found.kind = kind
 		}
 	}
@@ -271,7 +272,7 @@ func appliedTo(stored, applied plan.Owner) (plan.Owner, error) {
 	if stored == nil {
 		applied.SetUID("")
 		applied.SetGeneration(1)
-		applied.ResetStatus()
+		plan.ResetStatus(applied)
 		return applied, nil
 	}
 	if equality.Semantic.DeepEqual(stored.GetSpec(), applied.GetSpec()) {
@@ -292,7 +293,7 @@ func appliedTo(stored, applied plan.Owner) (plan.Owner, error) {
 }
 
 // find returns the owner with a kind, namespace and name, or nil.
-func find(stored []target, kind *plan.OwnerKind, namespace, name string) plan.Owner {
+func find(stored []target, kind *plan.Kind, namespace, name string) plan.Owner {
 	for _, found := range stored {
 		if found.kind == kind && found.owner.GetNamespace() == namespace && found.owner.GetName() == name {
 			return found.owner

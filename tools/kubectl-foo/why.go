@@ -201,7 +201,7 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 }
 
 // draw draws the history of an object of a kind from audit logs.
-func draw(log *timeline.Log, kind *plan.OwnerKind, owner cache.ObjectName, paths []string, output string, streams genericiooptions.IOStreams) error {
+func draw(log *timeline.Log, kind *plan.Kind, owner cache.ObjectName, paths []string, output string, streams genericiooptions.IOStreams) error {
 	if err := report.CheckFormat(output, report.FormatText, "svg", "html"); err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func draw(log *timeline.Log, kind *plan.OwnerKind, owner cache.ObjectName, paths
 	}
 	drawn, err := log.Of(kind, owner.Namespace, owner.Name)
 	if err != nil {
-		return fmt.Errorf("the log contains nothing about the %s %q: %w", kind.Kind, owner.Name, err)
+		return fmt.Errorf("the log contains nothing about the %s %q: %w", kind.Name, owner.Name, err)
 	}
 	return map[string]func(io.Writer) error{
 		report.FormatText: drawn.WriteText, "svg": drawn.WriteSVG, "html": drawn.WriteHTML,

@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/preview"
 	"example.com/sample-controller/tools/preview/previewtest"
@@ -34,7 +34,7 @@ func TestWhoseARestoredObjectWas(t *testing.T) {
 		"with another label and managers": {[]footest.ChildOption{footest.WithoutOwner, footest.WithTemplateLabel("app", "other"), written}, true},
 	} {
 		child := footest.Deployment("a", row.changes...)
-		got := slices.ContainsFunc(previewtest.Of(plan.Foos(footest.DefaultImage), footest.Foo("a"), []footest.Object{child}).Writes, func(w preview.Write) bool {
+		got := slices.ContainsFunc(previewtest.Of(kinds.Declared(kinds.Options{Image: footest.DefaultImage})[0], footest.Foo("a"), []footest.Object{child}).Writes, func(w preview.Write) bool {
 			return w.WasMadeForOwner()
 		})
 		footest.ExpectEqual(t, "whether one "+what+" was the Foo's", row.want, got)

@@ -20,7 +20,7 @@ func (s *Step) judgeDeletion() Readiness {
 	case s.Owner.IsSuspended():
 		then = "spec.suspend is true, so it will not be recreated"
 	case !s.OwnerKind.IsControlledBy(s.Found, s.Owner):
-		then = fmt.Sprintf("the %s gets its own once it is gone", s.OwnerKind.Kind)
+		then = fmt.Sprintf("the %s gets its own once it is gone", s.OwnerKind.Name)
 	}
 	return NotReady(ReasonTerminating, "%s %q is being deleted; %s", s.Kind, Truncate(s.Found.GetName(), maxQuotedName), then)
 }
@@ -37,10 +37,10 @@ func (s *Step) judgeConflict(outcome *Outcome) Readiness {
 		return s.judgeUncollected(outcome)
 	case s.Releasing != nil && IsTerminating(s.Releasing):
 		return NotReady(ReasonProgressing, "%s %q belongs to %s %q, which is being deleted",
-			s.Kind, taken.GetName(), s.OwnerKind.Kind, s.Releasing.GetName())
+			s.Kind, taken.GetName(), s.OwnerKind.Name, s.Releasing.GetName())
 	case s.Releasing != nil:
 		return NotReady(ReasonProgressing, "%s %q belongs to %s %q, which no longer wants it and deletes it once its new %s is ready",
-			s.Kind, taken.GetName(), s.OwnerKind.Kind, s.Releasing.GetName(), s.Kind)
+			s.Kind, taken.GetName(), s.OwnerKind.Name, s.Releasing.GetName(), s.Kind)
 	case ref != nil:
 		return Stalled(s.Kind+SuffixConflict, "%s %q belongs to %q %q: %s",
 			s.Kind, taken.GetName(), Truncate(ref.Kind, maxQuotedName), Truncate(ref.Name, maxQuotedName),
@@ -70,7 +70,7 @@ func (s *Step) IsOfEarlierOwner() bool {
 // judgeUncollected reports that an object waits for the garbage collector. Kubernetes promises no
 // time for that, so only a wait that lasts is a problem that someone has to solve.
 func (s *Step) judgeUncollected(outcome *Outcome) Readiness {
-	what := fmt.Sprintf("%s %q belongs to an earlier %s%s", s.Kind, Truncate(s.Found.GetName(), maxQuotedName), s.OwnerKind.Kind, ofEarlier)
+	what := fmt.Sprintf("%s %q belongs to an earlier %s%s", s.Kind, Truncate(s.Found.GetName(), maxQuotedName), s.OwnerKind.Name, ofEarlier)
 	if !outcome.Lasts && !s.saidStalled(s.Owner, s.Kind+SuffixConflict, ofEarlier) {
 		return NotReady(ReasonProgressing, "%s, and waits for the garbage collector", what)
 	}
@@ -94,7 +94,7 @@ func (fight *Fight) Describe(c *ChildKind) string {
 	by := "most recently by " + fight.By.describe()
 	switch fight.Write {
 	case ActionCreate:
-		return fmt.Sprintf("%s is deleted%screation. Stop the client that deletes it, or suspend or delete the %s", object, afterEach, c.OwnerKind.Kind)
+		return fmt.Sprintf("%s is deleted%screation. Stop the client that deletes it, or suspend or delete the %s", object, afterEach, c.OwnerKind.Name)
 	case ActionDelete:
 		return fmt.Sprintf("%s, which is no longer wanted, is created again%sdeletion, %s. Stop that client", object, afterEach, by)
 	default:
@@ -105,9 +105,9 @@ func (fight *Fight) Describe(c *ChildKind) string {
 // remedy says how to end a fight over a field. An autoscaler writes to the scale subresource.
 func (fight *Fight) remedy(c *ChildKind) string {
 	if fight.By.Subresource == scaleSubresource && c.ScaledBy != "" {
-		return fmt.Sprintf("If that is an autoscaler, omit %s or let it scale the %s; otherwise stop that client", c.ScaledBy, c.OwnerKind.Kind)
+		return fmt.Sprintf("If that is an autoscaler, omit %s or let it scale the %s; otherwise stop that client", c.ScaledBy, c.OwnerKind.Name)
 	}
-	return fmt.Sprintf("Stop that client, or change the %s to match", c.OwnerKind.Kind)
+	return fmt.Sprintf("Stop that client, or change the %s to match", c.OwnerKind.Name)
 }
 
 // IsReleasing reports whether an owner is about to give up an object that it controls: it is being

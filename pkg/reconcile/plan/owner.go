@@ -43,8 +43,8 @@ type Owner interface {
 
 // Kind is a kind of the program.
 type Kind struct {
-	// Kind is its name, such as "Foo", and Resource identifies it in URLs.
-	Kind     string
+	// Name is its name, such as "Foo", and Resource identifies it in URLs.
+	Name     string
 	Resource schema.GroupVersionResource
 	// Children are the kinds that its objects own, in the order in which they are written.
 	Children []*ChildKind

@@ -58,7 +58,7 @@ func (k *Kind) HolderOf(object Object, find func(key cache.ObjectName) Owner) Ow
 // version, because a reference outlives the API version that it was written with.
 func (k *Kind) isNamedBy(ref *metav1.OwnerReference) bool {
 	named, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && ref.Kind == k.Kind && named.Group == k.Resource.Group
+	return err == nil && ref.Kind == k.Name && named.Group == k.Resource.Group
 }
 
 // IsControlledBy reports whether this very owner controls an object. The UID decides: an owner
@@ -104,7 +104,7 @@ func (c *ChildKind) adopted(found Object, owner Owner, view *View) Object {
 // newControllerRef returns the owner reference that makes an owner the controller of an
 // object. It blocks the owner's foreground deletion until the object is gone.
 func (k *Kind) newControllerRef(owner Owner) metav1.OwnerReference {
-	return *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Kind))
+	return *metav1.NewControllerRef(owner, k.Resource.GroupVersion().WithKind(k.Name))
 }
 
 // renewControllerRef makes the controller reference of an owner's child name this program's

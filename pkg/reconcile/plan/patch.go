@@ -41,7 +41,7 @@ func (c *ChildKind) Patch(live, desired Object) (types.PatchType, []byte, error)
 	}
 	patchType, patch := types.StrategicMergePatchType, []byte(nil)
 	if scheme.Scheme.IsGroupRegistered(c.Resource.Group) {
-		patch, err = strategicPatch(before, after, c.empty())
+		patch, err = strategicPatch(before, after, c.Empty())
 	} else {
 		patchType = types.MergePatchType
 		patch, err = jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)

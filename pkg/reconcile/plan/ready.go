@@ -70,7 +70,7 @@ func Stalled(reason, format string, args ...any) Readiness {
 }
 
 func (k *Kind) terminating() Readiness {
-	return NotReady(ReasonTerminating, "The %s is being deleted", k.Kind)
+	return NotReady(ReasonTerminating, "The %s is being deleted", k.Name)
 }
 
 // readiness returns the first readiness that keeps the owner from being ready. If none does, it
@@ -89,7 +89,7 @@ func (k *Kind) readiness(owner Owner, steps []*Step, outcomes []Outcome) Readine
 	if IsTerminating(owner) {
 		return k.terminating()
 	}
-	return Ready("%s", cmp.Or(strings.Join(messages, "; "), "Everything that the "+k.Kind+" specifies exists"))
+	return Ready("%s", cmp.Or(strings.Join(messages, "; "), "Everything that the "+k.Name+" specifies exists"))
 }
 
 // Readiness returns whether a child allows the owner to be ready after a step.

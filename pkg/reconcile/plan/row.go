@@ -69,15 +69,13 @@ type ChildKind struct {
 	// OwnerKind is the kind of the owners.
 	OwnerKind *Kind
 
-	empty func() Object
-	lacks []string
+	typeOf reflect.Type
+	lacks  []string
 }
 
 // Of returns the row without its types, as a row in the table of an owner's kind.
 func (r Row[F, T]) Of(owner *Kind) *ChildKind {
-	c := &ChildKind{OwnerKind: owner, lacks: r.lacks(), empty: func() Object {
-		return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T) //nolint:forcetypeassert // T is a pointer
-	}}
+	c := &ChildKind{OwnerKind: owner, lacks: r.lacks(), typeOf: reflect.TypeFor[T]().Elem()}
 	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition, r.Blocks
 	c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
 	c.Init = func(child Object, owner Owner) {
@@ -115,6 +113,11 @@ func (r Row[F, T]) lacks() (missing []string) {
 		}
 	}
 	return missing
+}
+
+// Empty returns a new object of the kind.
+func (c *ChildKind) Empty() Object {
+	return reflect.New(c.typeOf).Interface().(Object) //nolint:forcetypeassert // it is T
 }
 
 // Check returns an error that names the missing fields of a row.
@@ -164,7 +167,7 @@ func (c *ChildKind) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kin
 // Desired returns a child to create for an owner, as the successor of an earlier one if that is
 // not nil.
 func (c *ChildKind) Desired(owner Owner, earlier Object, view *View) Object {
-	child := c.empty()
+	child := c.Empty()
 	c.Init(child, owner)
 	if earlier != nil {
 		c.Inherit(child, earlier, owner)
@@ -178,7 +181,7 @@ func (c *ChildKind) Desired(owner Owner, earlier Object, view *View) Object {
 
 // Inherits reports whether a new child of an owner inherits values from an earlier one.
 func (c *ChildKind) Inherits(earlier Object, owner Owner) bool {
-	return c.Inherit(c.empty(), earlier, owner)
+	return c.Inherit(c.Empty(), earlier, owner)
 }
 
 // DesiredUpdate returns the object that an update should store instead of the live one, or
@@ -213,7 +216,7 @@ func (c *ChildKind) withOwnedFields(found Object, owner Owner, view *View) Objec
 // It returns "" if there are none.
 func (c *ChildKind) DescribeDrift(found Object, owner Owner, view *View) string {
 	if !c.OwnerKind.IsControlledBy(found, owner) {
-		return fmt.Sprintf("this %s is not its controller", c.OwnerKind.Kind)
+		return fmt.Sprintf("this %s is not its controller", c.OwnerKind.Name)
 	}
 	wanted := c.withOwnedFields(found, owner, view)
 	// Most are equal. reflect.DeepEqual confirms that eight times as fast, but treats nil and

@@ -21,7 +21,7 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 	// A copy, because the objects of a cache are shared.
 	after := CopyOf(owner)
 	conditions := after.GetConditions()
-	reflect.ValueOf(after.GetStatus()).Elem().SetZero()
+	ResetStatus(after)
 	after.SetObservedGeneration(owner.GetGeneration())
 	set := func(condition metav1.Condition) { setCondition(&conditions, owner.GetGeneration(), now, condition) }
 	ready := k.readiness(owner, steps, outcomes)
@@ -45,6 +45,9 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 	after.SetConditions(conditions)
 	return after
 }
+
+// ResetStatus clears the status of an owner.
+func ResetStatus(owner Owner) { reflect.ValueOf(owner.GetStatus()).Elem().SetZero() }
 
 // has reports whether the owner has the child of a step.
 func (s *Step) has(outcome *Outcome) bool {

@@ -38,7 +38,7 @@ func (c *ChildKind) Transform(object any) (any, error) {
 	if !ok {
 		return object, nil // a tombstone
 	}
-	kept := c.empty()
+	kept := c.Empty()
 	keepIdentity(kept, found)
 	ref := metav1.GetControllerOfNoCopy(found)
 	if ref == nil {

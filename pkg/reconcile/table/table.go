@@ -4,7 +4,7 @@
 // each kind. The compiler checks that they fit: a client of another kind, or a row for another
 // owner, does not compile.
 //
-//	table.Of(plan.Kind{Kind: "Foo", Resource: ...}, informers.Foos().Informer(), clientset.SamplecontrollerV1alpha1().Foos,
+//	table.Of(plan.Kind{Name: "Foo", Resource: ...}, informers.Foos().Informer(), clientset.SamplecontrollerV1alpha1().Foos,
 //		table.Owns(deployment, kubeInformers.Apps().V1().Deployments().Informer(), kubeClient.AppsV1().Deployments))
 //
 // Informers and clients lose their types here, because a loop is the same for every kind.

@@ -41,16 +41,16 @@ var makers = map[schema.GroupResource][]schema.GroupResource{
 // owners holds the owner of each object that has a name.
 type owners struct {
 	// kind is the timeline's kind.
-	kind *plan.OwnerKind
+	kind *plan.Kind
 	of   map[key]key
 }
 
 // ownersOf finds the owner of each object: by the owner reference if the log has it,
 // otherwise by its name, which begins with the owner's.
-func ownersOf(kind *plan.OwnerKind, entries []*Entry) owners {
+func ownersOf(kind *plan.Kind, entries []*Entry) owners {
 	nameThePods(entries)
 	o := owners{kind, map[key]key{}}
-	guess := resourceOf(kind.Resource.GroupVersion().WithKind(kind.Kind))
+	guess := resourceOf(kind.Resource.GroupVersion().WithKind(kind.Name))
 	known, byHand := sets.New[key](), sets.New[key]()
 	for _, e := range entries {
 		e.object = keyOf(e.Write)

@@ -95,7 +95,7 @@ var errNothing = errors.New("there are no writes to such an object")
 
 // Of returns the timeline of an object of a kind, such as a Foo. An empty namespace or name means
 // all.
-func (l *Log) Of(kind *plan.OwnerKind, namespace, name string) (*Timeline, error) {
+func (l *Log) Of(kind *plan.Kind, namespace, name string) (*Timeline, error) {
 	all := l.ordered()
 	owners := ownersOf(kind, all)
 	lives := sets.New[key]()
@@ -166,7 +166,7 @@ func (t *Timeline) divide(entries []*Entry) {
 }
 
 // describe sets the texts of the entries and the titles.
-func (t *Timeline) describe(kind *plan.OwnerKind, lives sets.Set[key], entries []*Entry) {
+func (t *Timeline) describe(kind *plan.Kind, lives sets.Set[key], entries []*Entry) {
 	namespaces, same := sets.New[string](), map[string]sets.Set[audit.Actor]{}
 	for _, e := range entries {
 		namespaces.Insert(e.Namespace)
@@ -194,9 +194,9 @@ func (t *Timeline) describe(kind *plan.OwnerKind, lives sets.Set[key], entries [
 			*text = printable.Quote(*text)
 		}
 	}
-	t.Title = fmt.Sprintf("The lives of %d %ss", len(lives), kind.Kind)
+	t.Title = fmt.Sprintf("The lives of %d %ss", len(lives), kind.Name)
 	if len(lives) == 1 {
-		t.Title = "The life of " + kind.Kind + " " + lives.UnsortedList()[0].name
+		t.Title = "The life of " + kind.Name + " " + lives.UnsortedList()[0].name
 	}
 	if len(namespaces) == 1 {
 		t.Title += " in " + entries[0].Namespace

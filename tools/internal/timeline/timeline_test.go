@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/audit"
 )
@@ -46,7 +47,7 @@ func TestTheLifeOfAFoo(t *testing.T) {
 	}
 }
 
-var foos = plan.Foos("")
+var foos = kinds.Declared(kinds.Options{})[0]
 
 func of(t *testing.T, log *Log, namespace, foo string) *Timeline {
 	t.Helper()
@@ -129,7 +130,7 @@ func TestWhatBelongsToAFoo(t *testing.T) {
 			}
 		})
 	}
-	bars := &plan.OwnerKind{Kind: "Bar", Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "bars"}}
+	bars := &plan.Kind{Name: "Bar", Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "bars"}}
 	drawn, err := logOf("0 alice create bars/a", "1 x create deployments/a-1", "2 alice create foos/a-1").Of(bars, "", "a")
 	if err != nil || drawn.Title != "The life of Bar a in default" || drawn.Others != 1 {
 		t.Errorf("another kind: got %+v, %v", drawn, err)

@@ -77,7 +77,7 @@ func (c *Cluster) Find(ctx context.Context, resources []Resource) (world preview
 }
 
 // ListOwners reads all objects of a kind, or the one with a name.
-func (c *Cluster) ListOwners(ctx context.Context, kind *plan.OwnerKind, name string) ([]plan.Owner, error) {
+func (c *Cluster) ListOwners(ctx context.Context, kind *plan.Kind, name string) ([]plan.Owner, error) {
 	var owners []plan.Owner
 	err := c.eachOf(ctx, ownersOf(kind), name, func(object plan.Object) {
 		owners = append(owners, object.(plan.Owner)) //nolint:forcetypeassert // objects of the kind
@@ -86,8 +86,8 @@ func (c *Cluster) ListOwners(ctx context.Context, kind *plan.OwnerKind, name str
 }
 
 // NoOwner is the error for an object that does not exist.
-func (c *Cluster) NoOwner(kind *plan.OwnerKind, name string) error {
-	return fmt.Errorf("there is no %s %q in the namespace %q", kind.Kind, name, c.Namespace)
+func (c *Cluster) NoOwner(kind *plan.Kind, name string) error {
+	return fmt.Errorf("there is no %s %q in the namespace %q", kind.Name, name, c.Namespace)
 }
 
 // Lease is the controller's Lease, which has been renewed at least once, or an error.
@@ -233,7 +233,7 @@ func (c *Cluster) DryRun(ctx context.Context, write preview.Write) (plan.Object,
 
 // DryRunOwner does the same with an owner or, as a subresource, its status. An owner without a UID
 // is created. The result has the fields that the API server sets.
-func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.OwnerKind, owner plan.Owner, subresource string) (plan.Owner, error) {
+func (c *Cluster) DryRunOwner(ctx context.Context, kind *plan.Kind, owner plan.Owner, subresource string) (plan.Owner, error) {
 	if owner.GetUID() == "" {
 		return dryRun(ctx, c, (*rest.RESTClient).Post, "create", kind.Resource, "", owner, owner)
 	}

@@ -16,30 +16,30 @@ import (
 
 // Kinds are the program's kinds. A name alone means an object of the first kind. For another
 // kind, the kind precedes the name, as in "kind/name".
-type Kinds []*plan.OwnerKind
+type Kinds []*plan.Kind
 
 // Parse returns the kind and the name in an argument.
-func (k Kinds) Parse(argument string) (kind *plan.OwnerKind, name string, err error) {
+func (k Kinds) Parse(argument string) (kind *plan.Kind, name string, err error) {
 	word, name, found := strings.Cut(argument, "/")
 	if !found {
 		return k[0], argument, nil
 	}
 	var known []string
 	for _, kind := range k {
-		if word == kind.Resource.Resource || strings.EqualFold(word, kind.Kind) {
+		if word == kind.Resource.Resource || strings.EqualFold(word, kind.Name) {
 			return kind, name, nil
 		}
-		known = append(known, strings.ToLower(kind.Kind))
+		known = append(known, strings.ToLower(kind.Name))
 	}
 	return nil, "", fmt.Errorf("unknown kind %q: must be one of %s", word, strings.Join(known, ", "))
 }
 
 // Argument returns the argument for an object of a kind.
-func (k Kinds) Argument(kind *plan.OwnerKind, name string) string {
+func (k Kinds) Argument(kind *plan.Kind, name string) string {
 	if kind == k[0] {
 		return name
 	}
-	return strings.ToLower(kind.Kind) + "/" + name
+	return strings.ToLower(kind.Name) + "/" + name
 }
 
 // Resource is a resource to read.
@@ -61,8 +61,8 @@ func (r Resource) trimmed(object plan.Object) plan.Object {
 	return object
 }
 
-func ownersOf(kind *plan.OwnerKind) Resource {
-	return Resource{GroupVersionResource: kind.Resource, Kind: kind.Kind, isTrimmed: true}
+func ownersOf(kind *plan.Kind) Resource {
+	return Resource{GroupVersionResource: kind.Resource, Kind: kind.Name, isTrimmed: true}
 }
 
 // Owners returns the resources of the kinds.

@@ -6,15 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 func TestAnArgumentMeansAnObjectOfAKind(t *testing.T) {
-	first := plan.Foos("")
-	second := &plan.OwnerKind{Kind: "Redirect", Resource: first.Resource.GroupVersion().WithResource("redirects")}
+	first := kinds.Declared(kinds.Options{})[0]
+	second := &plan.Kind{Name: "Redirect", Resource: first.Resource.GroupVersion().WithResource("redirects")}
 	kinds := Kinds{first, second}
-	for argument, want := range map[string]*plan.OwnerKind{
-		"a": first, first.Kind + "/a": first, "redirect/a": second, "Redirect/a": second, "redirects/a": second, "pod/a": nil, "/a": nil,
+	for argument, want := range map[string]*plan.Kind{
+		"a": first, first.Name + "/a": first, "redirect/a": second, "Redirect/a": second, "redirects/a": second, "pod/a": nil, "/a": nil,
 	} {
 		kind, name, err := kinds.Parse(argument)
 		if kind != want || (err == nil) != (want != nil) || want != nil && name != "a" {
@@ -26,7 +27,7 @@ func TestAnArgumentMeansAnObjectOfAKind(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		if back, name, err := kinds.Parse(kinds.Argument(kind, "a")); back != kind || name != "a" || err != nil {
-			t.Errorf("%s: its argument means %+v %q: %v", kind.Kind, back, name, err)
+			t.Errorf("%s: its argument means %+v %q: %v", kind.Name, back, name, err)
 		}
 	}
 }

@@ -27,7 +27,7 @@ import (
 // Subject is a Foo with everything that explains it.
 type Subject struct {
 	Owner plan.Owner
-	Kind  *plan.OwnerKind
+	Kind  *plan.Kind
 	preview.World
 
 	// Missing holds an error for each resource that the account may not read.
@@ -77,7 +77,7 @@ func Of(s *Subject) (*Explanation, error) {
 		return nil, err
 	}
 	has, events := s.tree()
-	e := &Explanation{Kind: s.Kind.Kind, Namespace: s.Owner.GetNamespace(), Name: s.Owner.GetName(), Controller: s.Controller(), Has: has, Next: next}
+	e := &Explanation{Kind: s.Kind.Name, Namespace: s.Owner.GetNamespace(), Name: s.Owner.GetName(), Controller: s.Controller(), Has: has, Next: next}
 	s.addState(e)
 	if e.Owners, err = s.owners(); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func Of(s *Subject) (*Explanation, error) {
 
 // addState adds the state that the Foo's conditions report.
 func (s *Subject) addState(e *Explanation) {
-	condition := meta.FindStatusCondition(*s.Owner.GetConditions(), samplev1alpha1.ConditionReady)
+	condition := meta.FindStatusCondition(s.Owner.GetConditions(), samplev1alpha1.ConditionReady)
 	if condition == nil || condition.Reason == samplev1alpha1.ReasonPending {
 		e.State = Finding{Text: "no controller has synced it yet"}
 	} else {
@@ -110,7 +110,7 @@ func (s *Subject) addState(e *Explanation) {
 		}
 	}
 	for _, row := range s.Kind.Children {
-		if own := meta.FindStatusCondition(*s.Owner.GetConditions(), row.Condition); row.Condition != "" && own != nil {
+		if own := meta.FindStatusCondition(s.Owner.GetConditions(), row.Condition); row.Condition != "" && own != nil {
 			e.Findings = append(e.Findings, Finding{Text: fmt.Sprintf("%s is %s, %s, for %s: %s", own.Type, own.Status, own.Reason, s.age(own.LastTransitionTime.Time), own.Message)})
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
@@ -32,7 +32,7 @@ func settled(now time.Time) (*Subject, *appsv1.Deployment) {
 	world.Add(appsv1.SchemeGroupVersion.WithResource("deployments"), deployment)
 	return &Subject{
 		Owner: footest.Foo("a", footest.WithStatus(footest.Settled("a"))),
-		Kind:  plan.Foos(footest.DefaultImage), World: world, Now: now, Lease: cluster.Lease{Name: cache.NewObjectName("ns", "lease"), Lease: &coordinationv1.Lease{
+		Kind:  kinds.Declared(kinds.Options{Image: footest.DefaultImage})[0], World: world, Now: now, Lease: cluster.Lease{Name: cache.NewObjectName("ns", "lease"), Lease: &coordinationv1.Lease{
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &valid},
 		}},
 	}, deployment
@@ -50,9 +50,9 @@ func TestPrint(t *testing.T) {
 		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Owner.SetGeneration(2) }, []string{"! this status describes generation 1 of the spec, which is now at generation 2"}},
 		"a condition of a child": {func(s *Subject, _ *appsv1.Deployment) {
 			s.Kind.Children[0].Condition = "Exposed"
-			*s.Owner.GetConditions() = append(*s.Owner.GetConditions(), metav1.Condition{
+			s.Owner.SetConditions(append(s.Owner.GetConditions(), metav1.Condition{
 				Type: "Exposed", Status: "False", Reason: "Progressing", Message: "no address yet", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
-			})
+			}))
 		}, []string{"! Exposed is False, Progressing, for 60s: no address yet\n"}},
 		"a Lease without a holder": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Spec.HolderIdentity = new("") }, []string{"not running: the Lease ns/lease has no holder"}},
 		"no Lease": {func(s *Subject, _ *appsv1.Deployment) {
@@ -83,7 +83,7 @@ func TestPrint(t *testing.T) {
 		}, []string{"Events, newest first:\n  2s    Warning  Foo a: Why: because\n"}},
 		"advice once": {func(s *Subject, d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "exceeded quota: q"}}
-			*s.Owner.GetConditions() = footest.Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed, "exceeded quota: q", footest.Now)
+			s.Owner.SetConditions(footest.Ready(metav1.ConditionFalse, samplev1alpha1.ReasonDeploymentFailed, "exceeded quota: q", footest.Now))
 		}, []string{"exceeded quota: q, for 0s\n    -> lower spec.replicas", "! FailedCreate: exceeded quota: q\n\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {

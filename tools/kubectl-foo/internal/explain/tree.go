@@ -190,8 +190,10 @@ func (s *Subject) owners() ([]Owned, error) {
 	var owners []Owned
 	for _, row := range s.Kind.Children {
 		for _, child := range s.ControlledBy(row, s.Owner) {
-			created, desired, owned := row.New(s.Owner), row.New(s.Owner), map[string]any{}
-			row.SetOwned(desired, s.Owner, plan.Seen{})
+			created, owned := row.Empty(), map[string]any{}
+			row.Init(created, s.Owner)
+			desired := plan.CopyOf(created)
+			row.SetOwned(desired, s.Owner, nil)
 			_, patch, err := row.Patch(created, desired)
 			if err := errors.Join(err, json.Unmarshal(patch, &owned)); err != nil {
 				return nil, err

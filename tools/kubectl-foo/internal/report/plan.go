@@ -84,7 +84,7 @@ func (a *Answer) isRefusal() bool { return a != nil && a.Refused != "" }
 
 // NewPlan returns the plan of a sync.
 func NewPlan(sync *preview.Sync) (*Plan, error) {
-	p := &Plan{Sync: sync, Kind: sync.Kind.Kind, Namespace: sync.Owner.GetNamespace(), Name: sync.Owner.GetName(), Writes: []Write{}}
+	p := &Plan{Sync: sync, Kind: sync.Kind.Name, Namespace: sync.Owner.GetNamespace(), Name: sync.Owner.GetName(), Writes: []Write{}}
 	if sync.ChangesStatus() {
 		p.Status, p.StatusMayWait = sync.After.GetStatus(), sync.StatusMayWait()
 	}
@@ -178,7 +178,7 @@ func printAnswer(out *Printer, answer *Answer) {
 
 // Ready returns the condition Ready of an owner in words, or "".
 func Ready(owner plan.Owner) string {
-	condition := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady)
+	condition := meta.FindStatusCondition(owner.GetConditions(), samplev1alpha1.ConditionReady)
 	switch {
 	case condition == nil:
 		return ""

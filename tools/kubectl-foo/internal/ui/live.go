@@ -276,12 +276,12 @@ func (l *Live) List() any {
 	return view
 }
 
-func (l *Live) row(kind *plan.OwnerKind, owner plan.Owner) rowView {
+func (l *Live) row(kind *plan.Kind, owner plan.Owner) rowView {
 	row := rowView{
 		Namespace: owner.GetNamespace(), Name: l.Kinds.Argument(kind, owner.GetName()),
 		Age: duration.HumanDuration(time.Since(owner.GetCreationTimestamp().Time)),
 	}
-	if condition := meta.FindStatusCondition(*owner.GetConditions(), samplev1alpha1.ConditionReady); condition != nil {
+	if condition := meta.FindStatusCondition(owner.GetConditions(), samplev1alpha1.ConditionReady); condition != nil {
 		row.Status, row.Reason = string(condition.Status), condition.Reason
 	}
 	return row
