@@ -25,7 +25,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/internal/kinds"
-	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/internal/printable"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
