@@ -285,6 +285,7 @@ func (c *Controller) readFresh(key cache.ObjectName) (plan.Owner, error) {
 	if err != nil {
 		return nil, err
 	}
+	known.ForgetWritten()
 	return c.kind.Owner(key), nil // again: the first read may predate the writes
 }
 
@@ -293,7 +294,9 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	if missed := s.known.Transition.Missed(s.owner); missed != nil {
 		s.recordTransition(s.owner, missed)
 	}
-	if s.known.Stale.IsOf(s.owner) {
+	s.known.Transition.Observe(s.owner)
+	s.known.Expire(s.owner, s.c.fightPeriod, s.c.clock.Now())
+	if s.known.IsStale(s.owner) {
 		if err := s.recheckOwner(ctx); err != nil {
 			return 0, err
 		}
@@ -316,12 +319,12 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 
 // updateStatus writes the status of after if it differs from the cached one, and records an
 // Event if the Foo's readiness changed. It does not write a status that the CRD would drop, or that
-// may wait, and returns how long: see memory.Progress and memory.Replaced.
+// may wait, and returns how long: see package memory.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) (wait time.Duration, err error) {
 	inputs, now := plan.StatusInputs(s.owner), s.c.clock.Now()
-	flaps := s.known.Flapping.Wait(s.owner, after, now)
+	s.known.ObserveHealth(s.owner, after, now)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
-		s.known.Progress.Reset()
+		s.known.Postpone(0, now)
 		s.c.backoff.Succeed(s.key, queue.PartStatus)
 		return 0, nil
 	}
@@ -331,7 +334,8 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 	if err := s.c.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
 		return 0, err
 	}
-	if wait := max(s.known.Progress.Wait(s.owner, after, complete, now), flaps, s.c.replaced.Wait(after)); wait > 0 {
+	wait = s.known.Postpone(memory.MayWait(s.owner, after, complete), now)
+	if wait = max(wait, s.known.RecoveryWait(s.owner, after, now), s.c.replaced.Wait(after)); wait > 0 {
 		return wait, nil
 	}
 	if err := s.sendStatus(ctx, after); err != nil {
@@ -353,7 +357,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 			return fmt.Errorf("updating the %s's status: %w", s.c.kind.Name, s.c.crdMismatch.NoSubresource())
 		}
 	}
-	s.known.Stale.Observe(s.owner, err)
+	s.known.ObserveCall(s.owner, err)
 	s.c.metrics.Refused(failure.CauseOf(err))
 	transition := plan.ReadyChanged(s.lastSent(), after)
 	if err != nil {
@@ -364,7 +368,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	}
 	s.c.metrics.Wrote("update", s.c.statusResource())
 	s.known.Written.Observe(updated, s.c.clock.Now())
-	s.known.Flapping.Wrote(s.lastSent(), after, s.c.clock.Now())
+	s.known.WroteStatus(s.lastSent(), after, s.c.clock.Now())
 	s.c.replaced.Observe(after)
 	if transition != nil {
 		s.known.Transition.Stored(s.owner)

@@ -38,7 +38,7 @@ func (s *ownerSync) isRepair(step *plan.Step) bool {
 
 // repairsOf returns the repairs of an object by one kind of write: a user who deletes an object once
 // does not continue a fight over its fields.
-func (s *ownerSync) repairsOf(step *plan.Step) *memory.Repairs {
+func (s *ownerSync) repairsOf(step *plan.Step) *memory.Series {
 	return s.known.Child(step.Kind).Repairs(string(step.Action) + " " + step.Key.Name)
 }
 
@@ -46,7 +46,7 @@ func (s *ownerSync) repairsOf(step *plan.Step) *memory.Repairs {
 // asks to come again when the last repair has lasted long enough.
 func (s *ownerSync) observeFights(step *plan.Step, outcome *plan.Outcome) {
 	for _, repairs := range s.known.Child(step.Kind).AllRepairs() {
-		fight, left := repairs.Fight(s.owner, step.SaidFight(s.owner), s.c.fightPeriod, s.c.clock.Now())
+		fight, left := repairs.Fight(step.SaidFight(s.owner), s.c.fightPeriod, s.c.clock.Now())
 		switch {
 		case fight == nil:
 		case left <= 0: // the opponent has given up
@@ -63,7 +63,7 @@ func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome *plan
 	repairs, isRepair := s.repairsOf(step), s.isRepair(step)
 	if fight.Write == plan.ActionDelete {
 		// What is left over from a rename is deleted before the status says Ready.
-		isRepair = plan.SaysReady(s.owner) || repairs.Count(s.owner) > 0 || s.c.crdMismatch.HasNoSubresource()
+		isRepair = plan.SaysReady(s.owner) || repairs.Count() > 0 || s.c.crdMismatch.HasNoSubresource()
 	}
 	known.NewSpec = 0
 	if !isRepair {
@@ -72,7 +72,7 @@ func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome *plan
 	repairs.Observe(s.owner, fight, s.c.clock.Now())
 	s.observeFights(step, outcome)
 	again := fight.By.Name != fieldManager && s.c.opponents.Observe(s.owner, step.Kind, fight)
-	if again && repairs.Count(s.owner) == 1 { // the last one had lasted, so that this is no fight
+	if again && repairs.Count() == 1 { // the last one had lasted, so that this is no fight
 		message := fight.Describe(step.ChildKind)
 		s.c.recorder.Event(s.owner, corev1.EventTypeWarning, plan.ReasonRepairsUndone, message)
 		klog.FromContext(ctx).Info("Another client makes the same repair necessary again and again", "opponent", fight.By.Name, "message", message)

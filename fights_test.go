@@ -243,7 +243,7 @@ func TestASecondAttemptIsNoRepair(t *testing.T) {
 		}
 		f.scale("a", 8) // a new spec that needs no write
 		advance(time.Second)
-		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("update web").Count(f.cachedFoo("a")) > 0 || known.NewSpec != 0 {
+		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("update web").Count() > 0 || known.NewSpec != 0 {
 			t.Errorf("after changes of the spec, %+v is known", known)
 		}
 	})

@@ -254,7 +254,7 @@ func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 	test(t, atRest(), func(f *fixture) {
 		foo := f.cachedFoo("a")
 		known := f.known.Of(foo)
-		known.Stale.Observe(foo, fooModified)
+		known.ObserveCall(foo, fooModified)
 		f.known.Keep(footest.KeyOf(foo), known)
 		f.failTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
 		f.queue.Add(footest.KeyOf(foo))

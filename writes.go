@@ -80,7 +80,7 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 	outcome = step.AsFound()
 	switch step.Action {
 	case plan.ActionUpdate, plan.ActionAdopt:
-		if s.known.Child(step.Kind).Mutation.WouldRecur(s.owner, step.Found, step.Drift) {
+		if s.known.Child(step.Kind).Confirmed.WouldRecur(s.owner, step.Found, step.Drift) {
 			outcome.Child, outcome.Drift, outcome.Recurs = step.Found, step.Drift, true // also if an adoption was undone
 			return outcome, true
 		}
@@ -91,7 +91,9 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 	default:
 		return outcome, false
 	}
-	if outcome.Again = s.repairsOf(step).Wait(s.owner, s.c.fightPeriod, s.c.clock.Now()); outcome.Again > 0 {
+	repairs := s.repairsOf(step)
+	repairs.Undo()
+	if outcome.Again = repairs.Wait(s.c.clock.Now()); outcome.Again > 0 {
 		s.observeFights(step, &outcome)
 	} else if s.isRepair(step) && step.Action == plan.ActionUpdate && step.IsRestarting(step.Found, s.owner, step.View) {
 		outcome.Again = s.c.rollouts.Begin(s.key) // a change of the Foo's spec does not wait
@@ -197,7 +199,7 @@ func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.O
 	} else if step.Action == plan.ActionUpdate { // admission is not an opponent
 		s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionUpdate, Name: step.Key.Name, By: plan.ChangedBy(live, patch), Drift: step.Drift})
 	}
-	s.known.Child(step.Kind).Mutation = memory.MutationOf(s.owner, outcome.Child, outcome.Drift)
+	s.known.Child(step.Kind).Confirmed = memory.ConfirmationBy(s.owner, updated, outcome.Drift)
 	return outcome, nil
 }
 
@@ -207,14 +209,14 @@ func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.O
 func (s *ownerSync) recheckOwner(ctx context.Context) error {
 	live, err := s.live(ctx)
 	if err != nil {
-		s.known.Stale.Observe(s.owner, err)
+		s.known.ObserveCall(s.owner, err)
 		return err
 	}
 	if !plan.AsksTheSame(s.owner, live) {
 		return failure.ErrBehind
 	}
 	if live.GetResourceVersion() == s.owner.GetResourceVersion() {
-		s.known.Stale = ""
+		s.known.ObserveCall(s.owner, nil)
 	}
 	return nil
 }
@@ -229,7 +231,7 @@ func (s *ownerSync) wrote(ctx context.Context, step *plan.Step, verb, did string
 	s.c.metrics.Wrote(verb, step.Resource.Resource)
 	known := s.known.Child(step.Kind)
 	known.Written.Observe(stored, s.c.clock.Now())
-	known.Confirmed = memory.ConfirmationBy(s.owner, stored)
+	known.Confirmed = memory.ConfirmationBy(s.owner, stored, "")
 	klog.FromContext(ctx).V(2).Info(did+" "+step.Kind, step.LogKey(), klog.KObj(stored))
 	child := kept.(plan.Object) //nolint:forcetypeassert // a child keeps its type
 	return plan.Outcome{Child: child, Drift: step.DescribeDrift(child, s.owner, step.View)}, nil
@@ -258,7 +260,7 @@ func (s *ownerSync) confirm(ctx context.Context, step *plan.Step) (plan.Outcome,
 	if plan.IsTerminating(live) || step.DescribeDrift(live, s.owner, step.View) != "" {
 		return outcome, failure.ErrBehind
 	}
-	known.Confirmed = memory.ConfirmationBy(s.owner, live)
+	known.Confirmed = memory.ConfirmationBy(s.owner, live, "")
 	outcome.Child = live
 	return outcome, nil
 }

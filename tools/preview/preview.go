@@ -101,7 +101,7 @@ func (s *Sync) ChangesStatus() bool {
 // StatusMayWait reports whether only a rollout's progress changes in the status, which the
 // controller does not write at once.
 func (s *Sync) StatusMayWait() bool {
-	return s.ChangesStatus() && memory.MayWait(s.Owner, s.After, true)
+	return s.ChangesStatus() && memory.MayWait(s.Owner, s.After, true) > 0
 }
 
 // IsIdle reports whether the sync writes nothing.

@@ -14,15 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"example.com/sample-controller/pkg/reconcile/failure"
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
-
-// LastSyncRVGetter is the method of an informer's store that Written needs. Every cache.Store
-// has it.
-type LastSyncRVGetter interface {
-	// LastStoreSyncResourceVersion returns the newest resourceVersion that the
-	// store holds, or "" if it does not know it.
-	LastStoreSyncResourceVersion() string
-}
 
 // Written is a controller's newest write to an owner or its child of one kind, or none.
 //
@@ -47,38 +40,33 @@ func (w *Written) Observe(stored metav1.Object, now time.Time) {
 	*w = Written{stored.GetResourceVersion(), now}
 }
 
-// EnsureReady returns nil if the cache of the kind includes the write, else ErrStale. After
-// limit it forgets the write. Call it before reading the cache, which could otherwise receive
-// the write between the read and the call.
+// EnsureReady returns nil if the cache of the kind includes the write, or if the write was made longer
+// ago than limit, else ErrStale. Call it before reading the cache, which could otherwise receive
+// the write between the read and the call. Every cache.Store is a store.
 //
 // Versions that can't be compared count as reached: fake clientsets set none.
-func (w *Written) EnsureReady(store LastSyncRVGetter, now time.Time, limit time.Duration) error {
-	if *w == (Written{}) {
+func (w Written) EnsureReady(store interface{ LastStoreSyncResourceVersion() string }, now time.Time, limit time.Duration) error {
+	if w == (Written{}) {
 		return nil
 	}
 	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), w.resourceVersion)
 	if err == nil && order < 0 && now.Sub(w.at) < limit {
 		return failure.ErrStale
 	}
-	*w = Written{}
 	return nil
 }
 
-// StaleVersion is the resourceVersion of a cached owner that is known to be stale, or "" if
-// none is. Until the cache has another version, a sync reads the owner live before it does
-// anything.
+// ObserveCall learns from the result of a call that was based on a cached owner whether that is the
+// newest. Until the cache has another version, a sync reads the owner live before it does anything.
 //
 // Without that, an owner that exists only in the cache would get a new child each time the
 // garbage collector deletes the last one.
-type StaleVersion string
-
-// Observe learns from the result of a call that was based on a cached owner.
-func (v *StaleVersion) Observe(owner metav1.Object, err error) {
+func (o *Owner) ObserveCall(owner metav1.Object, err error) {
 	switch {
 	case err == nil:
-		*v = ""
+		o.stale = ""
 	case saysStale(err):
-		*v = StaleVersion(owner.GetResourceVersion())
+		o.stale = owner.GetResourceVersion()
 	}
 }
 
@@ -89,24 +77,33 @@ func saysStale(err error) bool {
 	return reason == metav1.StatusReasonNotFound || reason == metav1.StatusReasonConflict
 }
 
-// IsOf reports whether a cached owner is known to be stale.
-func (v StaleVersion) IsOf(owner metav1.Object) bool {
-	return v != "" && string(v) == owner.GetResourceVersion()
+// IsStale reports whether a cached owner is known not to be the newest.
+func (o *Owner) IsStale(owner metav1.Object) bool {
+	return o.stale != "" && o.stale == owner.GetResourceVersion()
 }
 
-// Confirmation is the version of a child that was written or read live for the newest spec of
-// its owner, until the status says Ready. From that version on, the cached child is newer
-// than the spec. Before it, the cache may show the child as it was before the spec changed,
-// and the owner must not become ready because of that child.
+// Confirmation is what the API server last returned of a child for the newest spec of its owner, until
+// the status says Ready.
+//
+// From that version on, the cached child is newer than the spec. Before it, the cache may show the
+// child as it was before the spec changed, and the owner must not become ready because of that child.
+//
+// If an update was not stored as sent, an admission webhook may have changed it, for example one that
+// prefixes each image with a mirror's name. Sending the same again would have the same result, at
+// each resync and forever.
 type Confirmation struct {
-	generation int64
-	child      types.UID
-	version    string
+	generation      int64
+	child           types.UID
+	resourceVersion string
+	// version changes with the child's desired state, and recurs describes how it differs from what
+	// an update sent. After a restore of etcd, a generation can occur twice, with another spec.
+	version, recurs string
 }
 
-// ConfirmationBy returns the confirmation for a child that the API server has just returned.
-func ConfirmationBy(owner, live metav1.Object) Confirmation {
-	return Confirmation{owner.GetGeneration(), live.GetUID(), live.GetResourceVersion()}
+// ConfirmationBy returns the confirmation for a child that the API server has just returned. recurs
+// describes the owned fields in which it differs from an update that was sent, or is "".
+func ConfirmationBy(owner, live metav1.Object, recurs string) Confirmation {
+	return Confirmation{owner.GetGeneration(), live.GetUID(), live.GetResourceVersion(), plan.VersionOf(live), recurs}
 }
 
 // Includes reports whether a cached child is known to be newer than its owner's newest spec.
@@ -114,6 +111,12 @@ func (c Confirmation) Includes(owner, cached metav1.Object) bool {
 	if c.generation != owner.GetGeneration() || c.child != cached.GetUID() {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), c.version)
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), c.resourceVersion)
 	return err == nil && order >= 0
+}
+
+// WouldRecur reports whether an update of a child with some drift would again be changed in the same
+// way: neither the owner nor the child has changed since.
+func (c Confirmation) WouldRecur(owner, child metav1.Object, drift string) bool {
+	return drift != "" && c.recurs == drift && c.generation == owner.GetGeneration() && c.child == child.GetUID() && c.version == plan.VersionOf(child)
 }

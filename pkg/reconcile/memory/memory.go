@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory holds what a controller remembers about an owner, such as a Foo, from one
-// sync to the next.
+// Package memory holds what a controller remembers about an owner, such as a Foo, from one sync to the
+// next: so that it does not act on a stale cache, does not fight another client at full speed, and
+// does not write statuses that say nothing new. Nothing of it survives a restart, and at rest there
+// is nothing.
+//
+// Each part is usable alone. A controller that only wants to know whether its caches include its own
+// writes needs a Written for each of its objects and kinds: Observe after a write, EnsureReady before
+// the next sync reads the caches.
+//
+// Functions whose names are verbs record something. The others only answer.
 package memory
 
 import (
@@ -17,13 +25,13 @@ import (
 	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
-// Owner is the memory of an owner. Nothing in it survives a restart.
+// Owner is the memory of an owner.
 //
 //	field       what it remembers                       so that                             until
 //	Written     the newest write of the status          no sync acts on a cache without it  the cache has it
-//	Stale       a version that is not the newest        a sync first reads the owner live   the cache has another
-//	Progress    since when a status has waited          it does not wait forever            it is written
-//	Flapping    how often it stopped being ready        not each loss is written            it stays ready
+//	stale       a version that is not the newest        a sync first reads the owner live   the cache has another
+//	postponed   since when a status has waited          it does not wait forever            it is written
+//	losses      how often it stopped being ready        not each loss is written            it stays ready
 //	Pruned      a status that could not be stored       it is not sent in each sync         a status is stored
 //	Transition  the last change of the condition Ready  it has exactly one Event            the cache shows it
 //	children    one Child for each kind of children
@@ -33,9 +41,9 @@ type Owner struct {
 	uid types.UID
 
 	Written    Written
-	Stale      StaleVersion
-	Progress   Progress
-	Flapping   Flapping
+	stale      string
+	postponed  time.Time
+	losses     Series
 	Pruned     plan.Owner
 	Transition Transition
 	children   []*Child
@@ -45,8 +53,7 @@ type Owner struct {
 //
 //	field      what it remembers                       so that                                   until
 //	Written    the newest write to one                 no sync acts on a cache without it        the cache has it
-//	Confirmed  its version for the newest spec         no older version makes the owner ready    the status says ready
-//	Mutation   how admission changed an update         the same update is not sent again         the owner or child changes
+//	Confirmed  what was stored for the newest spec     no older version makes the owner ready    the status says ready
 //	NewSpec    a generation not carried out yet        a second attempt does not pass as repair  it is carried out
 //	Problem    since when something is in the way      what passes by itself stalls no owner     it is gone
 //	repairs    how often in a row each was undone      the opponent does not set the pace        a repair lasts
@@ -55,10 +62,9 @@ type Child struct {
 
 	Written   Written
 	Confirmed Confirmation
-	Mutation  Mutation
 	NewSpec   int64
 	Problem   Problem
-	repairs   []*Repairs
+	repairs   []*Series
 }
 
 // maxRepaired bounds the number of series of repairs of a kind that are remembered.
@@ -66,30 +72,27 @@ const maxRepaired = 16
 
 // Repairs returns a series of repairs: what names an object and how it is repaired. If there are too
 // many, it replaces the oldest of the shortest ones.
-func (c *Child) Repairs(what string) *Repairs {
+func (c *Child) Repairs(what string) *Series {
 	for _, repairs := range c.repairs {
 		if repairs.what == what {
 			return repairs
 		}
 	}
-	added := &Repairs{what: what}
+	added := &Series{what: what}
 	if len(c.repairs) < maxRepaired {
 		c.repairs = append(c.repairs, added)
 		return added
 	}
-	least := slices.MinFunc(c.repairs, func(a, b *Repairs) int { return cmp.Or(cmp.Compare(a.count, b.count), a.last.Compare(b.last)) })
+	least := slices.MinFunc(c.repairs, func(a, b *Series) int { return cmp.Or(cmp.Compare(a.count, b.count), a.last.Compare(b.last)) })
 	*least = *added
 	return least
 }
 
 // AllRepairs returns the repairs of all objects that are remembered.
-func (c *Child) AllRepairs() []*Repairs { return c.repairs }
+func (c *Child) AllRepairs() []*Series { return c.repairs }
 
-// isEmpty reports whether nothing is remembered.
 func (c *Child) isEmpty() bool {
-	c.repairs = slices.DeleteFunc(c.repairs, func(repairs *Repairs) bool { return repairs.count == 0 })
-	return len(c.repairs) == 0 && c.Written == Written{} && c.Confirmed == Confirmation{} && c.Mutation == Mutation{} &&
-		c.NewSpec == 0 && c.Problem == Problem{}
+	return len(c.repairs) == 0 && c.Written == Written{} && c.Confirmed == Confirmation{} && c.NewSpec == 0 && c.Problem == Problem{}
 }
 
 // Problem is what keeps a child from being as its owner wants it, and since when. Some problems
@@ -99,7 +102,7 @@ type Problem struct {
 	since time.Time
 }
 
-// Observe returns how long there has been this problem.
+// Observe records that there is a problem, and returns for how long.
 func (p *Problem) Observe(what string, now time.Time) time.Duration {
 	if p.what != what {
 		*p = Problem{what, now}
@@ -119,10 +122,35 @@ func (o *Owner) Child(kind string) *Child {
 	return child
 }
 
-// isEmpty reports whether nothing is remembered. It drops empty children.
+// ForgetWritten forgets the writes that the caches have reached.
+func (o *Owner) ForgetWritten() {
+	o.Written = Written{}
+	for _, child := range o.children {
+		child.Written = Written{}
+	}
+}
+
+// Expire forgets the series that have ended: those for another spec of the owner, repairs that have
+// lasted for period, and losses of readiness without another for DefaultFightPeriod.
+func (o *Owner) Expire(owner metav1.Object, period time.Duration, now time.Time) {
+	if o.losses.hasEnded(owner, DefaultFightPeriod, now) {
+		o.losses = Series{}
+	}
+	for _, child := range o.children {
+		child.repairs = slices.DeleteFunc(child.repairs, func(repairs *Series) bool { return repairs.hasEnded(owner, period, now) })
+	}
+}
+
+// compact drops what is empty.
+func (o *Owner) compact() {
+	for _, child := range o.children {
+		child.repairs = slices.DeleteFunc(child.repairs, func(repairs *Series) bool { return repairs.count == 0 })
+	}
+	o.children = slices.DeleteFunc(o.children, (*Child).isEmpty)
+}
+
 func (o *Owner) isEmpty() bool {
-	o.children = slices.DeleteFunc(o.children, func(child *Child) bool { return child.isEmpty() })
-	return len(o.children) == 0 && o.Written == Written{} && o.Stale == "" && o.Progress.IsZero() && o.Flapping.IsZero() && o.Pruned == nil && o.Transition.IsZero()
+	return len(o.children) == 0 && o.Written == Written{} && o.stale == "" && o.postponed.IsZero() && o.losses.count == 0 && o.Pruned == nil && o.Transition.IsZero()
 }
 
 // Map maps keys to the memory of owners. It is safe for concurrent use.
@@ -143,6 +171,7 @@ func (m *Map) Of(owner metav1.Object) *Owner {
 
 // Keep stores the memory of an owner after a sync. At rest there is none.
 func (m *Map) Keep(key cache.ObjectName, known *Owner) {
+	known.compact()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known.isEmpty() {

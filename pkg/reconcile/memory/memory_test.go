@@ -21,23 +21,19 @@ import (
 var remembers = map[string]func(known *Owner){
 	"a write":         func(known *Owner) { known.Written.Observe(footest.Foo("a"), time.Unix(0, 0)) },
 	"a child's write": func(known *Owner) { known.Child("A").Written.Observe(footest.Child("a"), time.Unix(0, 0)) },
-	"a stale version": func(known *Owner) { known.Stale = "1" },
+	"a stale version": func(known *Owner) { known.stale = "1" },
 	"a pruned status": func(known *Owner) { known.Pruned = footest.Foo("a") },
 	"a transition":    func(known *Owner) { known.Transition.Unknown(footest.Foo("a"), metav1.Condition{Type: "Ready"}) },
 	"a status waiting": func(known *Owner) {
-		old, newer := footest.Foo("a", footest.WithStatus(footest.Rolling(0))), footest.Foo("a", footest.WithStatus(footest.Rolling(1)))
-		known.Progress.Wait(old, newer, true, time.Unix(0, 0))
+		known.Postpone(ThrottleInterval, time.Unix(0, 0))
 	},
 	"a confirmation": func(known *Owner) {
-		known.Child("A").Confirmed = ConfirmationBy(footest.Foo("a"), footest.Child("a"))
-	},
-	"a mutation": func(known *Owner) {
-		known.Child("A").Mutation = MutationOf(footest.Foo("a"), footest.Child("a"), "the image")
+		known.Child("A").Confirmed = ConfirmationBy(footest.Foo("a"), footest.Child("a"), "")
 	},
 	"a new spec": func(known *Owner) { known.Child("A").NewSpec = 2 },
 	"a problem":  func(known *Owner) { known.Child("A").Problem.Observe("refused", time.Unix(0, 0)) },
 	"a loss of readiness": func(known *Owner) {
-		known.Flapping.Wrote(withStatus("a", footest.Settled("a")), withStatus("a", footest.Rolling(1)), time.Unix(0, 0))
+		known.WroteStatus(withStatus("a", footest.Settled("a")), withStatus("a", footest.Rolling(1)), time.Unix(0, 0))
 	},
 	"a repair": func(known *Owner) {
 		known.Child("A").Repairs("web").Observe(footest.Foo("a"), byOther, time.Unix(0, 0))
@@ -68,10 +64,10 @@ func TestNothingIsKeptOfNothing(t *testing.T) {
 	var m Map
 	foo := footest.Foo("a")
 	known := m.Of(foo)
-	known.Stale = "1"
+	known.stale = "1"
 	m.Keep(footest.KeyOf(foo), known)
-	known.Stale = ""
-	known.Child("A").Repairs("web").Wait(foo, DefaultFightPeriod, now)
+	known.stale = ""
+	known.Child("A").Repairs("web").Undo()
 	if m.Keep(footest.KeyOf(foo), known); len(m.byKey) != 0 {
 		t.Errorf("%+v is kept", known)
 	}
@@ -88,7 +84,7 @@ func TestConcurrentUse(t *testing.T) {
 			foo := withStatus(fmt.Sprint("foo-", i), footest.Settled("a"))
 			for range 200 {
 				known := m.Of(foo)
-				known.Stale = "1"
+				known.stale = "1"
 				m.Keep(footest.KeyOf(foo), known)
 				m.Forget(footest.KeyOf(foo))
 
@@ -130,33 +126,32 @@ func TestCachesMustHaveTheWrites(t *testing.T) {
 	} {
 		var written Written
 		written.Observe(footest.Child("a", footest.AtVersion(row.written)), now)
-		ready := written.EnsureReady(&store{row.seen}, now.Add(row.later), time.Minute) == nil
-		footest.ExpectEqual(t, what+" ready and forgotten", []bool{row.want, row.want}, []bool{ready, written == Written{}})
+		footest.ExpectEqual(t, what+" ready", row.want, written.EnsureReady(&store{row.seen}, now.Add(row.later), time.Minute) == nil)
 	}
 }
 
 func TestAStaleVersionIsThatOfNoOther(t *testing.T) {
-	var stale StaleVersion
+	var stale Owner
 	old, newer := footest.Foo("a"), footest.Foo("a")
 	old.ResourceVersion, newer.ResourceVersion = "1", "2"
-	stale.Observe(old, apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
-	if !stale.IsOf(old) || stale.IsOf(newer) {
-		t.Errorf("stale: the old state %v, the newer %v", stale.IsOf(old), stale.IsOf(newer))
+	stale.ObserveCall(old, apierrors.NewConflict(footest.FoosResource.GroupResource(), "a", nil))
+	if !stale.IsStale(old) || stale.IsStale(newer) {
+		t.Errorf("stale: the old state %v, the newer %v", stale.IsStale(old), stale.IsStale(newer))
 	}
-	if stale.Observe(newer, nil); stale != "" {
+	if stale.ObserveCall(newer, nil); stale.stale != "" {
 		t.Error("after a write that was accepted, a version is still stale")
 	}
-	if stale.Observe(old, apierrors.NewTooManyRequests("", 1)); stale != "" {
+	if stale.ObserveCall(old, apierrors.NewTooManyRequests("", 1)); stale.stale != "" {
 		t.Error("an error that says nothing about the Foo's version makes it stale")
 	}
-	if stale.IsOf(footest.Unstored("a")) {
+	if stale.IsStale(footest.Unstored("a")) {
 		t.Error("nothing is known, and a Foo without a version is stale")
 	}
 }
 
 func TestAConfirmationIsForOneSpecAndOneChild(t *testing.T) {
 	child := footest.Child("a", footest.AtVersion("20"))
-	confirmed := ConfirmationBy(foo, child)
+	confirmed := ConfirmationBy(foo, child, "")
 	for what, row := range map[string]struct {
 		foo, child metav1.Object
 		want       bool
@@ -195,10 +190,8 @@ func TestAMutationIsThatOfOneSpecAndOneChild(t *testing.T) {
 		"without generations": {foo, at("20", 0), at("20", 0), "the image", true},
 		"another version":     {foo, at("20", 0), at("21", 0), "the image", false},
 	} {
-		got := MutationOf(foo, row.stored, "the image").WouldRecur(row.foo, row.child, row.differs)
+		got := ConfirmationBy(foo, row.stored, "the image").WouldRecur(row.foo, row.child, row.differs)
 		footest.ExpectEqual(t, what+" would recur", row.want, got)
 	}
-	stored := MutationOf(foo, web, "")
-	footest.ExpectEqual(t, "a child that was stored as sent is forgotten, and would recur", []bool{true, false},
-		[]bool{stored == Mutation{}, stored.WouldRecur(foo, web, "")})
+	footest.ExpectEqual(t, "an update of a child that was stored as sent would recur", false, ConfirmationBy(foo, web, "").WouldRecur(foo, web, "the image"))
 }

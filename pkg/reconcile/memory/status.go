@@ -33,29 +33,15 @@ const ThrottleInterval = 5 * time.Second
 // for each Foo. Two controllers that fight over a child each report the other's changes.
 const MessageInterval = 30 * time.Second
 
-// Progress delays statuses that report nothing but the progress of a rollout. A status that a
-// user may be waiting for is written at once.
-type Progress struct {
-	// since is when the oldest progress that is not written yet was observed.
-	since time.Time
-}
-
-// Reset records that no status is waiting.
-func (p *Progress) Reset() { *p = Progress{} }
-
-// IsZero reports whether no status is waiting.
-func (p *Progress) IsZero() bool { return p.since.IsZero() }
-
-// Wait returns how long an owner's new status has to wait; 0 means that it must be written
-// now. After an incomplete sync, only the number of Pods may wait.
-func (p *Progress) Wait(before, after plan.Owner, complete bool, now time.Time) time.Duration {
-	interval := intervalOf(before, after, complete)
-	if interval > 0 && p.since.IsZero() {
-		p.since = now
+// Postpone records that a status waits because it reports nothing but progress, and returns how much
+// longer; 0 means that it must be written now. interval is how long it may wait, as of MayWait.
+func (o *Owner) Postpone(interval time.Duration, now time.Time) time.Duration {
+	if interval > 0 && o.postponed.IsZero() {
+		o.postponed = now
 	}
-	left := interval - now.Sub(p.since)
+	left := interval - now.Sub(o.postponed)
 	if interval == 0 || left <= 0 {
-		p.Reset()
+		o.postponed = time.Time{}
 		return 0
 	}
 	return left
@@ -63,18 +49,6 @@ func (p *Progress) Wait(before, after plan.Owner, complete bool, now time.Time) 
 
 // longestFlap bounds how long an improvement must last before the status says so.
 const longestFlap = 30 * time.Second
-
-// Flapping is a series of changes for the worse, with one spec, for example because the Pods' probe
-// fails now and then. Each would cause two writes and two Events. After some, an improvement is
-// written only once it has lasted, so that the status never promises more than there is.
-type Flapping struct {
-	series
-
-	generation int64
-}
-
-// IsZero reports whether there is no series.
-func (f *Flapping) IsZero() bool { return f.count == 0 }
 
 // health orders statuses: ready, not ready, and nothing that serves.
 func health(owner plan.Owner) int {
@@ -88,36 +62,37 @@ func health(owner plan.Owner) int {
 	return 1
 }
 
-// Wait returns how much longer a new status has to wait. Call it in each sync, also if the status
-// does not change.
-func (f *Flapping) Wait(before, after plan.Owner, now time.Time) time.Duration {
-	switch {
-	case f.generation != after.GetGeneration(), f.left(DefaultFightPeriod, now) <= 0:
-		*f = Flapping{}
+// RecoveryWait returns how much longer an improvement of the status has to last before it is written.
+//
+// The readiness may be lost again and again with one spec, for example because the Pods' probe fails now
+// and then. Each time would cause two writes and two Events. After some, an improvement is written
+// only once it has lasted, so that the status never promises more than there is.
+func (o *Owner) RecoveryWait(before, after plan.Owner, now time.Time) time.Duration {
+	if o.losses.count == 0 || health(after) <= health(before) {
 		return 0
-	case health(after) > health(before):
-		return max(0, min(f.pause(), longestFlap)-now.Sub(f.last))
-	case !plan.SaysReady(after):
-		f.last = now
 	}
-	return 0
+	return max(0, min(o.losses.pause(), longestFlap)-now.Sub(o.losses.last))
 }
 
-// Wrote records a status that has replaced another.
-func (f *Flapping) Wrote(before, after plan.Owner, now time.Time) {
+// ObserveHealth records in each sync that the owner is still not ready, if there is a series of
+// losses.
+func (o *Owner) ObserveHealth(before, after plan.Owner, now time.Time) {
+	if o.losses.count > 0 && health(after) <= health(before) && !plan.SaysReady(after) {
+		o.losses.last = now
+	}
+}
+
+// WroteStatus records a status that has replaced another.
+func (o *Owner) WroteStatus(before, after plan.Owner, now time.Time) {
 	if before.GetObservedGeneration() == after.GetGeneration() && health(after) < health(before) {
-		f.count, f.last, f.generation = f.count+1, now, after.GetGeneration()
+		o.losses.generation, o.losses.count, o.losses.last = after.GetGeneration(), o.losses.count+1, now
 	}
 }
 
-// MayWait reports whether a status may be written some time after a sync calculates it.
-func MayWait(before, after plan.Owner, complete bool) bool {
-	return intervalOf(before, after, complete) > 0
-}
-
-// intervalOf returns how long a status may wait. The number of Pods also changes when those of
-// a refused child come and go. The progress of a rollout may change conditions, too.
-func intervalOf(before, after plan.Owner, complete bool) time.Duration {
+// MayWait returns how long a status may be written after a sync calculates it: 0 if a user may be
+// waiting for it. The number of Pods also changes when those of a refused child come and go. The
+// progress of a rollout may change conditions, too, unless the sync was not complete.
+func MayWait(before, after plan.Owner, complete bool) time.Duration {
 	if sameStatus(before, after) {
 		return 0
 	}
@@ -178,23 +153,19 @@ type Transition struct {
 	from string
 	// unanswered are the conditions that were sent and may have been stored. There are
 	// none after the transition has its Event.
-	unanswered []readiness
+	unanswered []metav1.Condition
 }
 
 // IsZero reports whether there is no transition.
 func (t *Transition) IsZero() bool { return t.from == "" }
 
-// readiness identifies a condition Ready. The time, in seconds as stored, distinguishes it
-// from a condition that another controller writes.
-type readiness struct {
-	status     metav1.ConditionStatus
-	reason     string
-	generation int64
-	since      int64
-}
-
-func readinessOf(ready *metav1.Condition) readiness {
-	return readiness{ready.Status, ready.Reason, ready.ObservedGeneration, ready.LastTransitionTime.Unix()}
+// readinessOf returns what identifies a condition Ready. The time, in seconds as stored, distinguishes
+// it from one that another controller writes.
+func readinessOf(ready *metav1.Condition) metav1.Condition {
+	return metav1.Condition{
+		Status: ready.Status, Reason: ready.Reason, ObservedGeneration: ready.ObservedGeneration,
+		LastTransitionTime: metav1.Unix(ready.LastTransitionTime.Unix(), 0),
+	}
 }
 
 // Stored records that a write succeeded, so the caller records its Event.
@@ -205,7 +176,7 @@ func (t *Transition) Unknown(owner plan.Owner, ready metav1.Condition) {
 	sent := readinessOf(&ready)
 	switch {
 	case t.from != owner.GetResourceVersion():
-		*t = Transition{owner.GetResourceVersion(), []readiness{sent}}
+		*t = Transition{owner.GetResourceVersion(), []metav1.Condition{sent}}
 	case len(t.unanswered) == 0:
 		// Another write from the same version was stored, so this one was not.
 	case !slices.Contains(t.unanswered, sent):
@@ -218,13 +189,18 @@ func (t *Transition) Missed(owner plan.Owner) *metav1.Condition {
 	if t.IsZero() || t.from == owner.GetResourceVersion() {
 		return nil // the cache does not show it yet
 	}
-	unanswered := t.unanswered
-	*t = Transition{}
 	ready := meta.FindStatusCondition(owner.GetConditions(), plan.ConditionReady)
-	if ready == nil || !slices.Contains(unanswered, readinessOf(ready)) {
+	if ready == nil || !slices.Contains(t.unanswered, readinessOf(ready)) {
 		return nil
 	}
 	return ready
+}
+
+// Observe forgets the transition if a cached owner shows it.
+func (t *Transition) Observe(owner plan.Owner) {
+	if t.from != owner.GetResourceVersion() {
+		*t = Transition{}
+	}
 }
 
 // crdMismatchRetry is how often a status is sent anyway.

@@ -75,14 +75,13 @@ func TestWhichStatusesMayWait(t *testing.T) {
 			change(&foo.Status)
 			return foo
 		}
-		var p Progress
-		if wait := p.Wait(with(row.before), with(row.after), true, time.Now()); wait != row.want {
+		if wait := MayWait(with(row.before), with(row.after), true); wait != row.want {
 			t.Errorf("%s: the status waits %v, not %v", name, wait, row.want)
 		}
 	}
 	incomplete := withStatus("a", rolling)
 	words(&incomplete.Status)
-	if MayWait(withStatus("a", footest.Rolling(1)), incomplete, false) {
+	if MayWait(withStatus("a", footest.Rolling(1)), incomplete, false) > 0 {
 		t.Error("after a sync that was not complete, more than the number of Pods may wait")
 	}
 }
@@ -90,7 +89,7 @@ func TestWhichStatusesMayWait(t *testing.T) {
 // Progress waits from the time it is first observed, and each time for the whole interval:
 // since the last progress, or another status, was written.
 func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
-	var p Progress
+	var known Owner
 	old, now := withStatus("a", footest.Rolling(0)), time.Now()
 	for i, row := range []struct {
 		after  time.Duration
@@ -105,7 +104,7 @@ func TestAProgressWaitsFromWhenItWasSeen(t *testing.T) {
 		{0, footest.Rolling(1), ThrottleInterval},
 	} {
 		now = now.Add(row.after)
-		footest.ExpectEqual(t, fmt.Sprint("how long status ", i, " waits"), row.want, p.Wait(old, withStatus("a", row.status), true, now))
+		footest.ExpectEqual(t, fmt.Sprint("how long status ", i, " waits"), row.want, known.Postpone(MayWait(old, withStatus("a", row.status), true), now))
 	}
 }
 
@@ -142,6 +141,9 @@ func TestOneTransitionHasOneEvent(t *testing.T) {
 			if missed := known.Missed(after); (missed != nil) != row.want {
 				t.Errorf("the missed transition is %v", missed)
 			}
+			known.Observe(before)
+			footest.ExpectEqual(t, "a transition that the cache does not show yet is missed later", row.want, known.Missed(after) != nil)
+			known.Observe(after)
 			if known.Missed(after) != nil || !known.IsZero() {
 				t.Error("the transition is remembered forever")
 			}

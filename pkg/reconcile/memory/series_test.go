@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -20,13 +21,13 @@ import (
 // may mistake the other's pause for the end of the fight.
 func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 	now := time.Unix(0, 0)
-	both, count := []*Repairs{{}, {}}, 0
+	both, count := []*Series{{}, {}}, 0
 	for ; now.Sub(time.Unix(0, 0)) < 3*time.Hour; count++ {
 		repairer := both[count%2]
-		for wait := repairer.Wait(foo, DefaultFightPeriod, now); wait > 0; wait = repairer.Wait(foo, DefaultFightPeriod, now) {
+		for wait := repairer.again(now); wait > 0; wait = repairer.again(now) {
 			now = now.Add(wait)
 			for _, r := range both {
-				if fight, _ := r.Fight(foo, false, DefaultFightPeriod, now); fight == nil && count > 2*freeRepairs+1 {
+				if fight, _ := r.Fight(false, DefaultFightPeriod, now); fight == nil && count > 2*freeRepairs+1 {
 					t.Fatalf("after %d repairs, in a pause of %v, one of them believes that the fight is over", count, wait)
 				}
 			}
@@ -41,11 +42,23 @@ func TestTwoWhoAreDampedDoNotBeginAgain(t *testing.T) {
 
 var byOther = plan.Fight{Write: plan.ActionUpdate, Name: "web", By: plan.Manager{Name: "the other"}, Drift: "image"}
 
-// repaired returns Repairs with a number of repairs that were undone at once, and the time.
-func repaired(times int) (*Repairs, time.Time) {
-	r, now := &Repairs{}, time.Unix(0, 0)
+// again returns how long the next repair of the Foo "a" has to wait, if another client has undone the
+// last one.
+func (s *Series) again(now time.Time) time.Duration { return s.againFor(foo, DefaultFightPeriod, now) }
+
+func (s *Series) againFor(owner metav1.Object, period time.Duration, now time.Time) time.Duration {
+	if s.hasEnded(owner, period, now) {
+		s.Forget()
+	}
+	s.Undo()
+	return s.Wait(now)
+}
+
+// repaired returns a Series with a number of repairs that were undone at once, and the time.
+func repaired(times int) (*Series, time.Time) {
+	r, now := &Series{}, time.Unix(0, 0)
 	for range times {
-		r.Wait(foo, DefaultFightPeriod, now)
+		r.again(now)
 		r.Observe(foo, byOther, now)
 	}
 	return r, now
@@ -72,10 +85,10 @@ func TestPausesGrow(t *testing.T) {
 		for _, row := range []struct{ after, want time.Duration }{{0, want}, {want / 4, want - want/4}, {want, 0}, {time.Hour, 0}} {
 			clock.SetTime(footest.Now.Add(row.after))
 			after := fmt.Sprintf("%v after %d", row.after, times)
-			footest.ExpectEqual(t, "the pause between repairs "+after, row.want, repairs.Wait(foo, DefaultFightPeriod, now.Add(row.after)))
+			footest.ExpectEqual(t, "the pause between repairs "+after, row.want, repairs.again(now.Add(row.after)))
 			footest.ExpectEqual(t, "the pause between statuses "+after, row.want, statuses.Wait(status))
 		}
-		footest.ExpectEqual(t, "a repair that was undone goes on", times > 0, repairs.Count(foo) > 0)
+		footest.ExpectEqual(t, "a repair that was undone goes on", times > 0, repairs.Count() > 0)
 	}
 }
 
@@ -89,18 +102,18 @@ func TestWhatLastsEndsTheSeries(t *testing.T) {
 			after := fmt.Sprintf(" %v after %d", row.lasts+late, row.times)
 			r, now := repaired(row.times)
 			now = now.Add(row.lasts + late)
-			fight, left := r.Fight(foo, true, DefaultFightPeriod, now)
-			footest.ExpectEqual(t, "a fight"+after, []any{!ends, max(0, -late)}, []any{fight != nil, left})
-			footest.ExpectEqual(t, "forgotten"+after, ends, r.Count(foo) == 0)
+			_, left := r.Fight(true, DefaultFightPeriod, now)
+			footest.ExpectEqual(t, "how much longer it has to last"+after, max(0, -late), left)
+			footest.ExpectEqual(t, "ended"+after, ends, r.hasEnded(foo, DefaultFightPeriod, now))
 
 			r, _ = repaired(row.times)
-			r.Wait(foo, DefaultFightPeriod, now) // another client undoes it now
-			footest.ExpectEqual(t, "forgotten when it is undone"+after, ends, r.Count(foo) == 0)
+			r.again(now) // another client undoes it now
+			footest.ExpectEqual(t, "forgotten when it is undone"+after, ends, r.Count() == 0)
 
 			statuses, clock, status := written(row.times)
 			clock.Step(row.lasts + late)
-			statuses.Wait(status)
-			footest.ExpectEqual(t, "a status is forgotten"+after, ends, len(statuses.byKey) == 0)
+			statuses.Observe(status)
+			footest.ExpectEqual(t, "a status begins again"+after, ends, statuses.Wait(status) == 0)
 		}
 	}
 }
@@ -118,9 +131,9 @@ func TestWhatIsAFight(t *testing.T) {
 	} {
 		r, now := repaired(row.times)
 		if row.undone {
-			r.Wait(foo, DefaultFightPeriod, now)
+			r.again(now)
 		}
-		fight, _ := r.Fight(foo, row.told, DefaultFightPeriod, now)
+		fight, _ := r.Fight(row.told, DefaultFightPeriod, now)
 		if (fight != nil) != row.want || fight != nil && *fight != byOther {
 			t.Errorf("%+v: a fight %+v", row, fight)
 		}
@@ -130,23 +143,21 @@ func TestWhatIsAFight(t *testing.T) {
 func TestRepairsAreThoseOfOneSpec(t *testing.T) {
 	r, now := repaired(9)
 	newer := footest.Foo("a", footest.WithGeneration(2))
-	fight, _ := r.Fight(newer, true, DefaultFightPeriod, now)
-	footest.ExpectEqual(t, "the fight of another spec", (*plan.Fight)(nil), fight)
-	footest.ExpectEqual(t, "the wait of another spec", 0*time.Second, r.Wait(newer, DefaultFightPeriod, now))
+	footest.ExpectEqual(t, "the fight of another spec has ended", true, r.hasEnded(newer, DefaultFightPeriod, now))
 	r.Observe(newer, byOther, now) // the first in a new series
-	footest.ExpectEqual(t, "the wait after its first repair", 0*time.Second, r.Wait(newer, DefaultFightPeriod, now))
+	footest.ExpectEqual(t, "the wait after its first repair", 0*time.Second, r.againFor(newer, DefaultFightPeriod, now))
 }
 
 // A longer period also catches opponents that act at longer intervals.
 func TestAnOpponentThatActsOnceInAPeriodIsInAFight(t *testing.T) {
 	for interval, want := range map[time.Duration]bool{59 * time.Minute: true, 61 * time.Minute: false} {
-		r, now := &Repairs{}, time.Unix(0, 0)
+		r, now := &Series{}, time.Unix(0, 0)
 		for range freeRepairs + 1 {
-			r.Wait(foo, time.Hour, now)
+			r.againFor(foo, time.Hour, now)
 			r.Observe(foo, byOther, now)
 			now = now.Add(interval)
 		}
-		fight, _ := r.Fight(foo, false, time.Hour, now.Add(-interval))
+		fight, _ := r.Fight(false, time.Hour, now.Add(-interval))
 		footest.ExpectEqual(t, fmt.Sprint("a fight at intervals of ", interval), want, fight != nil)
 	}
 }
@@ -163,7 +174,7 @@ func TestTheObjectsWhoseRepairsAreKnownAreBounded(t *testing.T) {
 	}
 	footest.ExpectEqual(t, "how many are known", maxRepaired, len(known.AllRepairs()))
 	footest.ExpectEqual(t, "how often they were repaired", []int{freeRepairs, 1, 0}, []int{
-		known.Repairs("web").Count(foo), known.Repairs(fmt.Sprint("old-", 2*maxRepaired-1)).Count(foo), known.Repairs("old-0").Count(foo),
+		known.Repairs("web").Count(), known.Repairs(fmt.Sprint("old-", 2*maxRepaired-1)).Count(), known.Repairs("old-0").Count(),
 	})
 }
 
