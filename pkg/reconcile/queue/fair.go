@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The storage of the work queue, which decides the order of the keys.
+// The storage of the work queue: the order of the keys.
 
 package queue
 
@@ -23,7 +23,8 @@ const (
 	inARow = 8
 )
 
-// fairQueue stores the keys of a work queue and decides which one is next.
+// fairQueue stores the keys of a work queue, decides which one is next, and bounds the number of
+// syncs that run at the same time.
 //
 // client-go's own storage is first come, first served (kubernetes/kubernetes#25744
 // requests a fair one). Here namespaces take turns, so that a namespace with thousands
@@ -31,7 +32,18 @@ const (
 // take longer get fewer turns. A controller that starts or resyncs queues all its
 // objects, most of which need nothing: these keys have low priority. They are served
 // when no other key waits, and after every inARow other keys.
+//
+// A sync holds a turn from Get to Done, except while a call hangs: like a goroutine of Go in a
+// system call, it then hands the turn over to another worker. When the call has returned, the
+// sync waits for a turn, ahead of new keys. So no webhook that times out occupies the workers.
+//
+// A namespace is charged for the time in which its syncs hold turns. A turn begins at a point
+// in virtual time, which passes for a namespace only while it is served, and the namespace with
+// the earliest next turn is served (start-time fair queuing, Goyal et al. 1996). If turns take
+// no time, this is a round robin.
 type fairQueue struct {
+	clock clock.PassiveClock
+
 	mu sync.Mutex
 	// order has the namespaces with keys of each priority. The first of those that have used
 	// least is next.
@@ -44,14 +56,54 @@ type fairQueue struct {
 	served    int
 	// chosen are the next keys, whose syncs have a turn.
 	chosen []cache.ObjectName
+	// namespaces has those with keys or syncs since the queue was last idle.
+	namespaces map[string]*namespace
+	now        time.Duration // the virtual time
 
-	turns
+	// workers is the number of turns; 0 means that there is no bound. start starts a further
+	// worker; if it is nil, no turn is handed over.
+	workers  int
+	start    func()
+	shutDown bool
+	// changed wakes the workers without a key, whose number is idle, and the syncs that wait.
+	changed sync.Cond
+	idle    int
+	// running syncs have a turn, and returning ones wait to take one again.
+	running, returning, handedOver int
+	syncs                          map[cache.ObjectName]*turn
+}
+
+// turn is the turn of a sync.
+type turn struct {
+	*namespace
+	since                 time.Time
+	calling, isHandedOver bool
+}
+
+// namespace has the keys of a namespace by priority, and records what it uses.
+type namespace struct {
+	keys [priorities][]cache.ObjectName
+	// next is when its next turn begins, if that is later than now.
+	next time.Duration
+	// syncs are in progress, and handedOver those of them without a turn.
+	syncs, handedOver int
 }
 
 func newFairQueue(clock clock.PassiveClock) *fairQueue {
-	q := &fairQueue{waiting: map[cache.ObjectName]int{}, announced: sets.New[cache.ObjectName]()}
-	q.turns = turns{clock: clock, changed: sync.Cond{L: &q.mu}, syncs: map[cache.ObjectName]*turn{}, namespaces: map[string]*namespace{}}
+	q := &fairQueue{
+		clock: clock, waiting: map[cache.ObjectName]int{}, announced: sets.New[cache.ObjectName](),
+		namespaces: map[string]*namespace{}, syncs: map[cache.ObjectName]*turn{},
+	}
+	q.changed.L = &q.mu
 	return q
+}
+
+// of returns the namespace with a name.
+func (q *fairQueue) of(name string) *namespace {
+	if q.namespaces[name] == nil {
+		q.namespaces[name] = &namespace{}
+	}
+	return q.namespaces[name]
 }
 
 // setLowPriority gives a key low priority. Call it before the key is added to the

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The turns in which syncs run, and how namespaces share them.
+// The storage of the work queue: the turns in which syncs run, and how calls that hang hand them over.
 
 package queue
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 )
 
 const (
@@ -23,67 +21,15 @@ const (
 	maxHanging = 4
 )
 
-// turns bounds the number of syncs that run at the same time.
-//
-// A sync holds a turn from Get to Done, except while a call hangs: like a goroutine of Go in a
-// system call, it then hands the turn over to another worker. When the call has returned, the
-// sync waits for a turn, ahead of new keys. So no webhook that times out occupies the workers.
-//
-// A namespace is charged for the time in which its syncs hold turns. A turn begins at a point
-// in virtual time, which passes for a namespace only while it is served, and the namespace with
-// the earliest next turn is served (start-time fair queuing, Goyal et al. 1996). If turns take
-// no time, this is a round robin.
-type turns struct {
-	clock clock.PassiveClock
-	// workers is the number of turns; 0 means that there is no bound. start starts a further
-	// worker; if it is nil, no turn is handed over.
-	workers  int
-	start    func()
-	shutDown bool
-	// changed wakes the workers without a key, whose number is idle, and the syncs that wait.
-	changed sync.Cond
-	idle    int
-	// running syncs have a turn, and returning ones wait to take one again.
-	running, returning, handedOver int
-	syncs                          map[cache.ObjectName]*turn
-	// namespaces has those with keys or syncs since the queue was last idle.
-	namespaces map[string]*namespace
-	now        time.Duration // the virtual time
-}
-
-// turn is the turn of a sync.
-type turn struct {
-	*namespace
-	since                 time.Time
-	calling, isHandedOver bool
-}
-
-// namespace has the keys of a namespace by priority, and records what it uses.
-type namespace struct {
-	keys [priorities][]cache.ObjectName
-	// next is when its next turn begins, if that is later than now.
-	next time.Duration
-	// syncs are in progress, and handedOver those of them without a turn.
-	syncs, handedOver int
-}
-
-// of returns the namespace with a name.
-func (t *turns) of(name string) *namespace {
-	if t.namespaces[name] == nil {
-		t.namespaces[name] = &namespace{}
-	}
-	return t.namespaces[name]
-}
-
 // mayBegin reports whether a further sync of a namespace may begin. A namespace leaves the last
 // free turn to others while one of its calls hangs, because the next probably will, too. The second
 // half of maxHandedOver is for namespaces without a sync in progress.
-func (t *turns) mayBegin(n *namespace) bool {
-	isLast := t.running+t.returning >= t.workers-1 && t.workers > 1
-	if n.handedOver > 0 && isLast || t.handedOver >= maxHandedOver/2 {
+func (q *fairQueue) mayBegin(n *namespace) bool {
+	isLast := q.running+q.returning >= q.workers-1 && q.workers > 1
+	if n.handedOver > 0 && isLast || q.handedOver >= maxHandedOver/2 {
 		return n.syncs == 0
 	}
-	return n.syncs < max(maxHanging, t.workers) || t.workers == 0
+	return n.syncs < max(maxHanging, q.workers) || q.workers == 0
 }
 
 // await waits for a turn and a key that may begin, and chooses the key for Pop. It returns false
