@@ -93,7 +93,7 @@ func NewController(config Config, kind *table.Kind) (*Controller, error) {
 	c := &Controller{
 		kind:        kind,
 		queue:       work,
-		backoff:     queue.NewBackoff(work, config.Clock),
+		backoff:     queue.NewBackoff(config.Clock),
 		rollouts:    &memory.Rollouts{Clock: config.Clock, Limit: config.MaxRollouts},
 		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
 		replaced:    &memory.Replaced{Clock: config.Clock},
@@ -210,18 +210,21 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, again 
 	if again > 0 {
 		c.queue.AddAfter(key, again)
 	}
-	if !queue.TriesAgain(err) || ctx.Err() != nil { // a stop, or the loss of the Lease, has canceled the calls
+	next := queue.NextAttempt(err)
+	if !next.Again || ctx.Err() != nil { // a stop, or the loss of the Lease, has canceled the calls
 		c.backoff.Forget(key)
 		return
 	}
-	delay := c.backoff.Requeue(key, err).Round(time.Millisecond)
-	if queue.IsExpected(err) || queue.IsDeferred(err) {
+	delay := c.backoff.End(key, err)
+	c.queue.AddAfter(key, delay)
+	delay = delay.Round(time.Millisecond)
+	if next.Expected || next.Deferred {
 		klog.FromContext(ctx).V(4).Info("Syncing again", "after", delay, "reason", err)
 		return
 	}
 	// Only the kind of failure, because its text may differ each time.
 	cause := fmt.Sprint(syncResult(err), apierrors.ReasonForError(err))
-	if logger := klog.FromContext(ctx); c.backoff.Reports(key, cause) || logger.V(2).Enabled() {
+	if logger := klog.FromContext(ctx); c.backoff.MarkReported(key, cause) || logger.V(2).Enabled() {
 		logger.Error(err, "Sync failed", "retryAfter", delay)
 	}
 }
@@ -331,7 +334,7 @@ func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete
 	if s.c.crdMismatch.WouldRecur(s.known.Pruned, after) {
 		return s.c.crdMismatch.Left(), nil
 	}
-	if err := s.c.backoff.Deferred(s.key, queue.PartStatus, inputs); err != nil {
+	if err := s.c.backoff.Try(s.key, queue.PartStatus, inputs); err != nil {
 		return 0, err
 	}
 	wait = s.known.Postpone(memory.MayWait(s.owner, after, complete), now)
@@ -397,12 +400,13 @@ func (s *ownerSync) recordTransition(owner plan.Owner, ready *metav1.Condition) 
 
 // syncResult returns how a sync ended, for the metric.
 func syncResult(err error) metrics.Result {
+	next := queue.NextAttempt(err)
 	switch {
 	case err == nil:
 		return metrics.Success
 	case errors.Is(err, errPanic):
 		return metrics.Panic
-	case queue.IsExpected(err), queue.IsDeferred(err):
+	case next.Expected, next.Deferred:
 		return metrics.Retry
 	}
 	return metrics.Error

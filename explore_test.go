@@ -64,10 +64,10 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 var exploredState = explore.State{
 	"main.Controller": "kind:not queue:not backoff rollouts known crdMismatch replaced " +
 		"opponents:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
-	"queue.Backoff":       "queue:not clock:not keys",
-	"queue.keyBackoff":    "failures syncing failed held stale until:until reported:not",
+	"queue.Backoff":       "clock:not keys",
+	"queue.keyBackoff":    "failures syncing held stale until:until reported:not",
 	"queue.failedPart":    "Attempt inputs err until:until races:2 refusals:6 outages:2",
-	"queue.Attempt":       "Again After RefusalBackoff Held Expected",
+	"queue.Attempt":       "Again After RefusalBackoff Held Expected Deferred",
 	"memory.Rollouts":     "Clock:not Limit:not begun waiting",
 	"memory.Map":          "byKey",
 	"memory.Owner":        "uid Written stale postponed losses Pruned Transition children",

@@ -39,7 +39,7 @@ const (
 func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
 	s.observeSpec(step)
 	inputs, outcome := step.Inputs(), step.AsFound()
-	err := s.c.backoff.Deferred(s.key, step.Part, inputs)
+	err := s.c.backoff.Try(s.key, step.Part, inputs)
 	outcome.Held = err != nil
 	if err == nil {
 		if outcome, err = s.carryOut(ctx, step); err == nil {

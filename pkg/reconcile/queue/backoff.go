@@ -6,43 +6,31 @@ package queue
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/pkg/reconcile/failure"
 )
 
-// The parts of a sync that are not a kind of children.
-const (
-	// PartStatus is the write of the owner's status.
-	PartStatus = "status"
-	// partSync is the sync as a whole, for example when it panics.
-	partSync = "sync"
-)
+// PartStatus is the part of a sync that writes the owner's status.
+const PartStatus = "status"
 
-// deferred is the error of a write that was not sent because it failed before and is still in
-// back-off.
-type deferred struct{ error }
-
-// Unwrap returns the error of the failed write.
-func (p deferred) Unwrap() error { return p.error }
+// partSync is the sync as a whole, for example when it panics.
+const partSync = ""
 
 // Backoff delays the keys whose sync failed. It remembers what failed, so that neither a
-// periodic resync nor an irrelevant change repeats it early.
+// periodic resync nor an irrelevant change repeats it early. It adds no key to a queue: End
+// returns the delay. Its methods may be called at the same time.
 //
 // Each part of a sync has its own series of failures: with one series for the key, parts that
-// fail together would count each other's failures. A part is a kind of children or one of the
-// constants above; kinds begin with a capital, so they never equal a constant. Its inputs are
-// the inputs of the write, of any type: a write from equal inputs would send the API server
-// the same.
+// fail together would count each other's failures. A part has any name but "": the name of a
+// kind, for example, if a sync writes one object of it. Its inputs are the inputs of the write,
+// of any type: a write from equal inputs would send the API server the same.
 type Backoff struct {
-	queue workqueue.TypedDelayingInterface[cache.ObjectName]
 	clock clock.PassiveClock
 
 	mu   sync.Mutex
@@ -52,18 +40,19 @@ type Backoff struct {
 // keyBackoff is the back-off of one key.
 type keyBackoff struct {
 	failures map[string]failedPart
-	// syncing is true from the start of a sync to its end, failed after a part of it has
-	// failed, and held after a part of it has to wait for its time. stale is true if the last
-	// sync found the caches stale, so that it waits for their next event.
-	syncing, failed, held, stale bool
-	// until is when the first part that failed or waits in the current sync may be tried again.
+	// syncing is true from the start of a sync to its end, and held after a part of it has to
+	// wait for its time. stale is true if the last sync found the caches stale, so that it waits
+	// for their next event.
+	syncing, held, stale bool
+	// until is when the first part that failed or waits in the current sync may be tried again,
+	// or zero if there is none.
 	until time.Time
 	// reported maps each cause of failures to the time it was last reported.
 	reported map[string]time.Time
 }
 
 // failedPart is a part of a sync that failed. If it is held, it is not tried again before
-// its time unless its inputs change.
+// its time unless its inputs change. It is also an error for which the next attempt is decided.
 type failedPart struct {
 	Attempt
 	inputs any
@@ -73,18 +62,15 @@ type failedPart struct {
 	races, refusals, outages int
 }
 
-// IsDeferred reports whether a sync failed only because writes in back-off were not sent.
-func IsDeferred(err error) bool {
-	if all, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !IsDeferred(err) })
-	}
-	_, known := err.(deferred) //nolint:errorlint // sync joins its errors and wraps none
-	return known
-}
+// Error returns the text of the error that the part failed with.
+func (f *failedPart) Error() string { return f.err.Error() }
 
-// NewBackoff returns a Backoff that adds keys to a queue.
-func NewBackoff(queue workqueue.TypedDelayingInterface[cache.ObjectName], clock clock.PassiveClock) *Backoff {
-	return &Backoff{queue: queue, clock: clock, keys: map[cache.ObjectName]*keyBackoff{}}
+// Unwrap returns the error that the part failed with.
+func (f *failedPart) Unwrap() error { return f.err }
+
+// NewBackoff returns a Backoff without failures.
+func NewBackoff(clock clock.PassiveClock) *Backoff {
+	return &Backoff{clock: clock, keys: map[cache.ObjectName]*keyBackoff{}}
 }
 
 // of returns the back-off of a key, and creates it if there is none.
@@ -95,10 +81,38 @@ func (r *Backoff) of(key cache.ObjectName) *keyBackoff {
 	return r.keys[key]
 }
 
+// Begin records that a sync of a key begins. Call it before the sync reads a cache.
+func (r *Backoff) Begin(key cache.ObjectName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.keys[key]; k != nil {
+		k.syncing = true
+	}
+}
+
+// Try begins an attempt of a part: it returns nil if the part may be tried now. If it failed with
+// the same inputs and is still in back-off, Try returns that error instead, and the key waits for
+// the part, as after Fail. The Attempt after the error is Deferred.
+func (r *Backoff) Try(key cache.ObjectName, part string, inputs any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.keys[key]
+	if k == nil {
+		return nil
+	}
+	f := k.failures[part]
+	if !f.Held || !r.clock.Now().Before(f.until) || !equality.Semantic.DeepEqual(f.inputs, inputs) {
+		return nil
+	}
+	k.waitFor(f)
+	f.Deferred = true
+	return &f
+}
+
 // Fail records that a part of a sync failed, and returns its error. It wraps the error of a lost
 // race once the series counts as an outage. A part that was tried early, because its inputs
 // changed or an event arrived, and failed as before keeps its time. The key is in back-off
-// until the sync ends and Requeue is called.
+// until the sync ends and End is called.
 func (r *Backoff) Fail(key cache.ObjectName, part string, inputs any, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +123,7 @@ func (r *Backoff) failLocked(key cache.ObjectName, part string, inputs any, err 
 	k, now := r.of(key), r.clock.Now()
 	f := k.failures[part]
 	if failure.IsLostRace(err) && delay(firstRetry, f.races) >= LastRace {
-		err = lostRaces{err}
+		err = &failedPart{Attempt: Attempt{Again: true, Held: true}, err: err}
 	}
 	next, before := NextAttempt(err), f
 	if !next.Again {
@@ -135,7 +149,7 @@ func (k *keyBackoff) waitFor(f failedPart) {
 	if k.until.IsZero() || f.until.Before(k.until) {
 		k.until = f.until
 	}
-	k.failed, k.held = true, k.held || f.Held
+	k.held = k.held || f.Held
 }
 
 // count counts a failure, and returns the time until the next attempt.
@@ -164,23 +178,6 @@ func delay(first time.Duration, failures int) time.Duration {
 	return min(wait, LastRetry)
 }
 
-// Deferred returns the error of a write that failed with these inputs if it is still in back-off,
-// else nil.
-func (r *Backoff) Deferred(key cache.ObjectName, part string, inputs any) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	k := r.keys[key]
-	if k == nil {
-		return nil
-	}
-	f := k.failures[part]
-	if !f.Held || !r.clock.Now().Before(f.until) || !equality.Semantic.DeepEqual(f.inputs, inputs) {
-		return nil
-	}
-	k.waitFor(f)
-	return deferred{f.err}
-}
-
 // IsFailing reports whether the last attempt of a part failed.
 func (r *Backoff) IsFailing(key cache.ObjectName, part string) bool {
 	r.mu.Lock()
@@ -198,16 +195,17 @@ func (r *Backoff) Succeed(key cache.ObjectName, part string) {
 	}
 }
 
-// Requeue adds a key to the queue for its next attempt after a sync that ended with err,
-// and returns the time until then.
-func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
+// End records that a sync of a key ended with an error, and returns the time until the next one:
+// add the key to the queue after that time, because InBackoff relies on it. If the sync succeeded,
+// or NextAttempt says that only a change can help, call Forget instead.
+func (r *Backoff) End(key cache.ObjectName, err error) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.of(key)
-	if k.failed {
-		delete(k.failures, partSync)
-	} else {
+	if k.until.IsZero() {
 		_ = r.failLocked(key, partSync, nil, err)
+	} else {
+		delete(k.failures, partSync)
 	}
 	now := r.clock.Now()
 	wait, waits := k.earliest(now, false)
@@ -217,8 +215,7 @@ func (r *Backoff) Requeue(key cache.ObjectName, err error) time.Duration {
 		wait = max(0, due)
 	}
 	k.stale = errors.Is(err, failure.ErrStale)
-	k.syncing, k.failed, k.held, k.until = false, false, false, time.Time{}
-	r.queue.AddAfter(key, wait)
+	k.syncing, k.held, k.until = false, false, time.Time{}
 	return wait
 }
 
@@ -233,18 +230,9 @@ func (k *keyBackoff) earliest(now time.Time, held bool) (wait time.Duration, fai
 	return wait, failing
 }
 
-// Begin records that a sync begins.
-func (r *Backoff) Begin(key cache.ObjectName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if k := r.keys[key]; k != nil {
-		k.syncing = true
-	}
-}
-
 // InBackoff reports whether another sync of a key is certain to follow, so that it will see
 // everything that has changed by now. A sync in progress may have read the cache earlier, and
-// no other follows unless a part of it fails.
+// no other follows unless a part of it has failed or waits.
 func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,10 +247,10 @@ func (r *Backoff) InBackoff(key cache.ObjectName) bool {
 // reportAgain is the time after which a repeating failure is reported again.
 const reportAgain = time.Hour
 
-// Reports reports whether to report that a sync failed because of a cause: not if that was
-// already done in this series within reportAgain. Otherwise, many owners that a quota refuses,
-// for example, would fill the log.
-func (r *Backoff) Reports(key cache.ObjectName, cause string) bool {
+// MarkReported records that a failure of a sync is reported now, and returns false if one of the
+// same cause was reported in this series within the last hour. Otherwise, many owners that a quota
+// refuses, for example, would fill the log.
+func (r *Backoff) MarkReported(key cache.ObjectName, cause string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k, now := r.of(key), r.clock.Now()
@@ -273,7 +261,7 @@ func (r *Backoff) Reports(key cache.ObjectName, cause string) bool {
 	return true
 }
 
-// Forget ends the series of failures of a key.
+// Forget ends all series of failures of a key: after a success, and when its object is deleted.
 func (r *Backoff) Forget(key cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

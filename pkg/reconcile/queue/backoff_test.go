@@ -11,16 +11,15 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"example.com/sample-controller/pkg/reconcile/failure"
-	"example.com/sample-controller/test/footest"
 )
 
 var (
@@ -31,52 +30,38 @@ var (
 
 // retries is the back-off of testKey, on a clock that stands still.
 type retries struct {
-	workqueue.TypedDelayingInterface[cache.ObjectName]
-
 	*Backoff
 
 	t     *testing.T
 	clock *clocktesting.FakeClock
-	added time.Duration
 }
 
 func newRetries(t *testing.T) *retries {
 	t.Helper()
-	r := &retries{t: t, clock: clocktesting.NewFakeClock(time.Now())}
-	r.Backoff = NewBackoff(r, r.clock)
-	return r
+	clock := clocktesting.NewFakeClock(time.Now())
+	return &retries{NewBackoff(clock), t, clock}
 }
-
-// AddAfter implements the queue.
-func (r *retries) AddAfter(_ cache.ObjectName, wait time.Duration) { r.added = wait }
 
 func (r *retries) fail(part string, inputs any, err error) error {
 	return r.Fail(testKey, part, inputs, err)
 }
 
 func (r *retries) deferred(part string, inputs any) bool {
-	return r.Deferred(testKey, part, inputs) != nil
+	return NextAttempt(r.Try(testKey, part, inputs)).Deferred
 }
 
 // end ends a sync, and returns the time until the key returns.
-func (r *retries) end(err error) time.Duration {
-	r.t.Helper()
-	r.added = -1
-	wait := r.Requeue(testKey, err)
-	r.expect("after which the key is added", r.added, wait)
-	return wait
-}
+func (r *retries) end(err error) time.Duration { return r.End(testKey, err) }
 
 // try makes a sync in which the write of a child fails, and returns the time until the key
 // returns.
 func (r *retries) try(inputs any, err error) time.Duration {
-	r.t.Helper()
 	return r.end(r.fail("write", inputs, err))
 }
 
 func (r *retries) expect(what string, want, got any) {
 	r.t.Helper()
-	footest.ExpectEqual(r.t, what, want, got)
+	expectEqual(r.t, what, want, got)
 }
 
 func TestDelaysGrow(t *testing.T) {
@@ -290,6 +275,10 @@ func TestNextAttempt(t *testing.T) {
 	backOff := Attempt{Again: true, Held: true}
 	quietBackOff := Attempt{Again: true, Expected: true}
 	slowly := Attempt{Again: true, RefusalBackoff: true, Held: true}
+	waiting := Attempt{Again: true, RefusalBackoff: true, Held: true, Deferred: true}
+	deferred := &failedPart{Attempt: waiting, err: forbidden}
+	terminating := apierrors.NewForbidden(things, "web", errors.New("namespace team-a is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 
 	for name, row := range map[string]struct {
 		err  error
@@ -302,7 +291,7 @@ func TestNextAttempt(t *testing.T) {
 		"a stale cache":                     {failure.ErrStale, Attempt{Again: true, After: time.Second, Expected: true}},
 		"invalid":                           {apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "web", field.ErrorList{}), slowly},
 		"forbidden by quota":                {forbidden, slowly},
-		"the namespace is being deleted":    {footest.NamespaceTerminating(), Attempt{Again: true, After: 5 * time.Minute, Held: true, Expected: true}},
+		"the namespace is being deleted":    {terminating, Attempt{Again: true, After: 5 * time.Minute, Held: true, Expected: true}},
 		"the controller is stopping":        {context.Canceled, Attempt{Expected: true}},
 		"a call that hung":                  {context.DeadlineExceeded, backOff},
 		"server error":                      {apierrors.NewInternalError(errors.New("boom")), backOff},
@@ -313,6 +302,10 @@ func TestNextAttempt(t *testing.T) {
 		"the definition does not fit":       {failure.ErrCRDMismatch, Attempt{Again: true, After: 5 * time.Minute, Held: true}},
 		"refused, and the status lost a race: the refusal counts": {errors.Join(conflict, forbidden), slowly},
 		"a webhook's denial with the code 409":                    {denial(409), slowly},
+		"all is deferred":                                         {errors.Join(deferred, deferred), waiting},
+		"deferred, and another failed":                            {errors.Join(deferred, errOutage), backOff},
+		"deferred, and another lost a race":                       {errors.Join(conflict, deferred), waiting},
+		"deferred, and one failed before it":                      {errors.Join(errOutage, errors.Join(deferred)), backOff},
 		"credentials that have expired":                           {apierrors.NewUnauthorized("Unauthorized"), backOff},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -322,18 +315,6 @@ func TestNextAttempt(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestIsDeferred(t *testing.T) {
-	held, other := deferred{forbidden}, errors.New("connection refused")
-	for _, row := range []struct {
-		err  error
-		want bool
-	}{{nil, false}, {other, false}, {held, true}, {errors.Join(held, held), true}, {errors.Join(held, other), false}, {errors.Join(other, held), false}} {
-		if got := IsDeferred(row.err); got != row.want {
-			t.Errorf("%v is deferred: %v", row.err, got)
-		}
 	}
 }
 

@@ -10,15 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
-
-	"example.com/sample-controller/test/footest"
 )
 
 func key(text string) cache.ObjectName {
 	namespace, name, _ := strings.Cut(text, "/")
 	return cache.ObjectName{Namespace: namespace, Name: name}
+}
+
+func expectEqual(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(want, got) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
 }
 
 // work is a queue used as in a controller.
@@ -97,7 +103,7 @@ func TestTheOrderOfKeys(t *testing.T) {
 			w.resynced("a/1", "a/2", "a/3")
 			w.changed("a/2")
 			w.resynced("a/3")
-			footest.ExpectEqual(t, "how many wait", 3, w.Len())
+			expectEqual(t, "how many wait", 3, w.Len())
 		}, []string{"a/2", "a/1", "a/3"}},
 		"a change of the last key of low priority": {func(w work) {
 			w.resynced("a/1", "a/2")
@@ -126,7 +132,7 @@ func TestTheOrderOfKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWork(t)
 			row.add(w)
-			footest.ExpectEqual(t, "the order", row.want, w.drain())
+			expectEqual(t, "the order", row.want, w.drain())
 			w.fair.expectEmpty(t)
 		})
 	}
@@ -137,7 +143,7 @@ func TestLowPriorityDoesNotWaitForEver(t *testing.T) {
 	w.resynced("a/1", "a/2")
 	w.changed(many("b", 3*inARow)...)
 	got := w.drain()
-	footest.ExpectEqual(t, "the low-priority keys", []string{"a/1", "a/2"}, []string{got[inARow], got[2*inARow+1]})
+	expectEqual(t, "the low-priority keys", []string{"a/1", "a/2"}, []string{got[inARow], got[2*inARow+1]})
 }
 
 // The work queue does not report additions of a key while it is processed: they arrive as a
@@ -176,7 +182,7 @@ func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 			w.get()
 			during(w)
 			w.done("x/a")
-			footest.ExpectEqual(t, "the next key", "x/a", w.get())
+			expectEqual(t, "the next key", "x/a", w.get())
 		})
 	}
 }
@@ -185,7 +191,7 @@ func TestAQueueKnowsWhereKeysWait(t *testing.T) {
 	w := newWork(t)
 	waiting := func(inX, inY bool) {
 		t.Helper()
-		footest.ExpectEqual(t, "whether keys wait", []bool{inX, inY}, []bool{w.HasWaiting("x"), w.HasWaiting("y")})
+		expectEqual(t, "whether keys wait", []bool{inX, inY}, []bool{w.HasWaiting("x"), w.HasWaiting("y")})
 	}
 	w.resynced("x/a")
 	waiting(true, false)

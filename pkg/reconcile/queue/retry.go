@@ -25,8 +25,7 @@ const (
 	// in a row by chance. An admission webhook may also respond with the reasons of lost races.
 	LastRace = time.Second
 	// RefusedRetry is how long a refused write first waits for a change of the quota, the
-	// policy or the permissions, unless the owner or its child changes earlier. It doubles
-	// each time, up to LastRetry. Some refusals pass by themselves: for half a minute after
+	// policy or the permissions, unless its inputs change earlier. It doubles each time, up to LastRetry. Some refusals pass by themselves: for half a minute after
 	// a CustomResourceDefinition is installed, the API server may not let its objects own
 	// others.
 	RefusedRetry = time.Second
@@ -35,7 +34,7 @@ const (
 	BehindRetry = time.Second
 )
 
-// Attempt says when a key is synced again after a failed sync.
+// Attempt says when a key is synced again after a failed sync, or a part of one is tried again.
 type Attempt struct {
 	// Again is false if only a change of the objects can help.
 	Again bool
@@ -44,44 +43,50 @@ type Attempt struct {
 	// RefusalBackoff is true if the API server would refuse the same again, so that the
 	// back-off begins with RefusedRetry.
 	RefusalBackoff bool
-	// Held is true if only a change of the owner's spec or of its child may trigger a sync
-	// before then, but neither a resync nor the owner's own status.
+	// Held is true if only a change of its inputs may cause an earlier attempt, but neither a
+	// resync nor any other event.
 	Held bool
-	// Expected is true for everyday errors, such as a lost race. They do not change the
-	// owner's status and are not logged as errors.
+	// Expected is true for everyday errors, such as a lost race. Neither a status nor the log
+	// needs to report them.
 	Expected bool
+	// Deferred is true if nothing was tried, because what failed before is still in back-off:
+	// see Backoff.Try. The failure was reported then.
+	Deferred bool
 }
 
-// lostRaces wraps the last error of many lost races in a row.
-type lostRaces struct{ error }
-
-// Unwrap returns the error of the last race.
-func (l lostRaces) Unwrap() error { return l.error }
-
-// TriesAgain reports whether a key whose sync ended with err is synced again even if its objects
-// do not change.
-func TriesAgain(err error) bool { return NextAttempt(err).Again }
+// rank orders the attempts after joined errors: the lowest decides.
+func (a Attempt) rank() int {
+	switch {
+	case a.Expected:
+		return 2
+	case a.Deferred:
+		return 1
+	}
+	return 0
+}
 
 // IsExpected reports whether err is an everyday error, such as a lost race, that the next sync
 // resolves.
-func IsExpected(err error) bool { return err != nil && NextAttempt(err).Expected }
+func IsExpected(err error) bool { return NextAttempt(err).Expected }
 
-// NextAttempt returns how to retry a key whose sync ended with err. Of several joined errors,
-// the first that is not expected decides.
+// NextAttempt returns how to retry a key whose sync ended with err. Of several joined errors, the
+// first that is neither expected nor deferred decides, else the first that is not expected.
 func NextAttempt(err error) Attempt {
-	var all interface{ Unwrap() []error }
-	if errors.As(err, &all) {
-		var attempts []Attempt
-		for _, err := range all.Unwrap() {
-			attempts = append(attempts, NextAttempt(err))
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		switch inner := inner.(type) { //nolint:errorlint // the loop unwraps it
+		case *failedPart:
+			return inner.Attempt
+		case interface{ Unwrap() []error }:
+			var attempts []Attempt
+			for _, err := range inner.Unwrap() {
+				attempts = append(attempts, NextAttempt(err))
+			}
+			return slices.MinFunc(attempts, func(a, b Attempt) int { return a.rank() - b.rank() })
 		}
-		return attempts[max(0, slices.IndexFunc(attempts, func(a Attempt) bool { return !a.Expected }))]
 	}
 	switch {
 	case err == nil:
 		return Attempt{}
-	case errors.As(err, new(lostRaces)):
-		return Attempt{Again: true, Held: true}
 	case errors.Is(err, failure.ErrStale), errors.Is(err, failure.ErrBehind):
 		return Attempt{Again: true, After: BehindRetry, Expected: true}
 	case errors.Is(err, context.Canceled):

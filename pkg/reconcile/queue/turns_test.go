@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-
-	"example.com/sample-controller/test/footest"
 )
 
 // sharing is a queue with workers, as in a controller.
@@ -60,12 +58,18 @@ func share(t *testing.T, workers int, calls func(key cache.ObjectName) []time.Du
 			wg.Go(worker)
 		}
 		test(s)
-		footest.ExpectEqual(t, "the number of workers at rest", workers, max(workers, s.goroutines))
+		expectEqual(t, "the number of workers at rest", workers, max(workers, s.goroutines))
 		s.ShutDown()
 		wg.Wait()
-		footest.ExpectEqual(t, "the number of workers at the end", 0, s.goroutines)
+		expectEqual(t, "the number of workers at the end", 0, s.goroutines)
 		s.fair.expectEmpty(t)
 	})
+}
+
+// advance lets time pass in a bubble, until nothing happens any more.
+func advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 // count changes a number, and fails the test if it is then above a limit.
@@ -139,18 +143,18 @@ func TestNamespacesWhoseCallsHangDelayNoOther(t *testing.T) {
 						s.add(fmt.Sprint("slow-", i), 100)
 					}
 					for _, at := range []time.Duration{8 * time.Second, 3 * time.Second, 7 * time.Second, time.Minute} {
-						footest.Advance(at)
+						advance(at)
 						asked := time.Now()
 						s.add("quick", workers)
-						footest.Advance(5 * time.Second)
+						advance(5 * time.Second)
 						if _, last := s.of("quick"); !last.After(asked) || last.Sub(asked) > 3*handOverAfter {
 							t.Errorf("after %v the other namespace waited %v", at, last.Sub(asked))
 						}
 					}
-					footest.Advance(3 * time.Hour)
+					advance(3 * time.Hour)
 					for i := range namespaces {
 						syncs, _ := s.of(fmt.Sprint("slow-", i))
-						footest.ExpectEqual(t, "the syncs of a slow namespace", 100, syncs)
+						expectEqual(t, "the syncs of a slow namespace", 100, syncs)
 					}
 					if s.mostOf > max(workers, maxHanging) || s.most > maxHandedOver/2+namespaces+workers {
 						t.Errorf("there were up to %d syncs of a namespace at the same time, and %d in all", s.mostOf, s.most)
@@ -164,10 +168,10 @@ func TestNamespacesWhoseCallsHangDelayNoOther(t *testing.T) {
 func TestANamespaceWhoseCallsHangLeavesTheLastTurnToOthers(t *testing.T) {
 	share(t, 2, take(map[string]time.Duration{"slow": 10 * time.Second}), func(s *sharing) {
 		s.add("slow", 8)
-		footest.Advance(10*time.Second + handOverAfter/2) // the first two have ended
+		advance(10*time.Second + handOverAfter/2) // the first two have ended
 		asked := time.Now()
 		s.add("quick", 20)
-		footest.Advance(time.Minute)
+		advance(time.Minute)
 		if syncs, last := s.of("quick"); syncs != 20 || last != asked {
 			t.Errorf("%d syncs of another namespace ended, after %v", syncs, last.Sub(asked))
 		}
@@ -181,12 +185,12 @@ func TestAtMostAHundredTurnsAreHandedOver(t *testing.T) {
 		for i := range maxHandedOver {
 			s.add(fmt.Sprint("slow-", i), 1)
 		}
-		footest.Advance(30 * time.Second)
+		advance(30 * time.Second)
 		s.add("late", 1)
-		footest.Advance(time.Second)
+		advance(time.Second)
 		s.add("quick", 1)
-		footest.Advance(time.Hour)
-		footest.ExpectEqual(t, "the most syncs at the same time", maxHandedOver+1, s.most)
+		advance(time.Hour)
+		expectEqual(t, "the most syncs at the same time", maxHandedOver+1, s.most)
 		if syncs, last := s.of("quick"); syncs != 1 || last.Sub(began) > time.Minute+3*handOverAfter {
 			t.Errorf("the other namespace was synced after %v", last.Sub(began))
 		}
@@ -205,7 +209,7 @@ func TestAllWorkersWorkAgainAfterCallsHang(t *testing.T) {
 	}, func(s *sharing) {
 		began = time.Now()
 		s.add("a", 8+80)
-		footest.Advance(time.Minute)
+		advance(time.Minute)
 		if syncs, last := s.of("a"); syncs != 88 || last.Sub(began) != 10*time.Second+10*handOverAfter/2 {
 			t.Errorf("%d syncs ended after %v", syncs, last.Sub(began))
 		}
@@ -217,17 +221,17 @@ func TestAllWorkersWorkAgainAfterCallsHang(t *testing.T) {
 func TestNamespacesShareTheTime(t *testing.T) {
 	share(t, 1, take(map[string]time.Duration{"a": 40 * time.Millisecond, "b": 10 * time.Millisecond}), func(s *sharing) {
 		s.add("a", 1000)
-		footest.Advance(4 * time.Second)
+		advance(4 * time.Second)
 		before, _ := s.of("a")
-		footest.ExpectEqual(t, "the syncs of 40 ms before", 100, before)
+		expectEqual(t, "the syncs of 40 ms before", 100, before)
 		s.add("b", 1000)
-		footest.Advance(2 * time.Second)
+		advance(2 * time.Second)
 		slow, _ := s.of("a")
 		quick, _ := s.of("b")
 		if slow -= before; slow < 23 || slow > 27 || quick < 90 || quick > 110 {
 			t.Errorf("in 2 s, %d syncs of 40 ms and %d of 10 ms were made", slow, quick)
 		}
-		footest.Advance(time.Hour)
+		advance(time.Hour)
 	})
 }
 
@@ -257,11 +261,11 @@ func TestRandomTurns(t *testing.T) {
 					s.Add(key)
 				}
 				if number(2) == 0 {
-					footest.Advance(takes[number(len(takes))] / 3)
+					advance(takes[number(len(takes))] / 3)
 				}
 			}
-			footest.Advance(time.Hour)
-			footest.ExpectEqual(t, "how many wait", 0, s.Len())
+			advance(time.Hour)
+			expectEqual(t, "how many wait", 0, s.Len())
 		})
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -279,20 +283,20 @@ func TestTheEndOfASyncWithoutATurn(t *testing.T) {
 		q.Add(key("a/2"))
 		q.Get()
 		returned := q.Calling(key("a/1"))
-		footest.Advance(handOverAfter)
+		advance(handOverAfter)
 		q.Get()
 		back := false
 		go func() {
 			returned()
 			back = true
 		}()
-		footest.Advance(time.Hour)
-		footest.ExpectEqual(t, "whether it has a turn while another sync has it", false, back)
+		advance(time.Hour)
+		expectEqual(t, "whether it has a turn while another sync has it", false, back)
 		q.ShutDown()
 		synctest.Wait()
-		footest.ExpectEqual(t, "whether it continues after a shutdown", true, back)
+		expectEqual(t, "whether it continues after a shutdown", true, back)
 		q.Calling(key("a/2"))
-		footest.Advance(handOverAfter)
+		advance(handOverAfter)
 		q.Done(key("a/1"))
 		q.Done(key("a/2"))
 		q.fair.expectEmpty(t)
@@ -334,7 +338,7 @@ func TestASyncRunsNoLongerThanItsCalls(t *testing.T) {
 	share(t, 2, take(map[string]time.Duration{"slow": 30 * time.Second}), func(s *sharing) {
 		longestSync.longest = 0
 		s.add("slow", 20)
-		footest.Advance(time.Hour)
+		advance(time.Hour)
 		if longestSync.longest < 29 || longestSync.longest > 31 {
 			t.Errorf("of syncs of 30 s, one seemed to take %v s", longestSync.longest)
 		}
