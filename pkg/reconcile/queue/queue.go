@@ -1,7 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queue orders and paces the keys of a controller: which key is next, and
-// when a key whose sync failed is retried.
+// Package queue orders and paces the keys of a controller: [Queue] decides which key is next, and
+// [Backoff] when a key whose sync failed is tried again. Each is usable without the other. Both
+// need only client-go, know no kind of objects, and may be used by many goroutines at once.
+// examples/fair-queue in this repository is a whole controller with both.
+//
+// # The order of keys
+//
+// A [Queue] is client-go's work queue with another order. No key waits twice or is processed twice
+// at the same time, AddAfter works as usual, and the metrics are the same.
+//
+//   - Namespaces take turns, measured in time: one with ten thousand waiting keys does not delay the
+//     only key of another, and one whose syncs take ten times as long gets a tenth of the syncs.
+//     Within a namespace, and for objects without one, the first key is first.
+//   - Keys from [Queue.AddLowPriority], for which nothing has changed, wait for the others, except
+//     for one in nine. Use it for the objects of the initial list and for resyncs.
+//   - A sync whose call to an API server hangs for 100 ms hands its turn over to a further worker,
+//     until the call returns. A namespace with hanging calls leaves the last turn to the others.
+//
+// With two workers, which end after ShutDown:
+//
+//	worker := func() {
+//		for key, end := q.Get(); !end; key, end = q.Get() {
+//			sync(key) // surrounds each call with returned := q.Calling(key) and returned()
+//			q.Done(key)
+//		}
+//	}
+//	q.SetWorkers(2)
+//	q.OnHandOver(func() { wg.Go(worker) })
+//	for range 2 {
+//		wg.Go(worker)
+//	}
+//
+// SetWorkers and OnHandOver are optional: without them, only the order of keys is different.
+//
+// # Back-off
+//
+// A [Backoff] replaces client-go's rate limiter. That one delays a failed key, but any event and
+// any resync add the key early, and so repeat a refused write. A Backoff remembers each part of a
+// sync that failed, and the inputs of its write: [Backoff.Try] holds the part back until its time
+// comes or its inputs change, and [Backoff.InBackoff] lets handlers drop events that would have no
+// effect. Begin, Try, Fail, Succeed, MarkReported, End and Forget record; the others only ask.
+//
+// [NextAttempt] chooses the delay after an error, which it tells apart as package failure does: 5 ms,
+// doubled with each failure up to 5 min; after a refusal, such as a quota's, from 1 s; or what the API
+// server asks for. A sync whose cache lacks its own last write ends early, with failure.ErrStale.
+//
+// # Costs
+//
+// Get compares the namespaces that have waiting keys: about 20 µs for 10,000. At most 100 syncs without a
+// turn have a goroutine each. A Backoff holds only keys whose last sync failed, until Forget.
 package queue
 
 import (
@@ -12,15 +60,15 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Queue is client-go's work queue for the keys of owners, in which namespaces take
-// turns and low-priority keys wait for the others.
+// Queue is client-go's work queue for the keys of objects, in which namespaces take
+// turns and low-priority keys wait for the others. New makes one.
 type Queue struct {
 	workqueue.TypedDelayingInterface[cache.ObjectName]
 
 	fair *fairQueue
 }
 
-// New returns a queue. Its metrics have the label name.
+// New returns a queue. Its metrics have the label name; without a name, there are none.
 func New(name string, clock clock.WithTicker) *Queue {
 	fair := newFairQueue(clock)
 	ready := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[cache.ObjectName]{Name: name, Clock: clock, Queue: fair})
