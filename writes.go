@@ -138,7 +138,7 @@ func (s *ownerSync) create(ctx context.Context, step *plan.Step) (outcome plan.O
 	defer cancel()
 	created, err := s.row(step).Create(ctx, step.Desired(s.owner, earlier, step.View), metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
-		return outcome, &plan.CallError{Doing: "creating", Done: "created", Kind: step.Kind, Name: step.Key.Name, Err: err}
+		return outcome, &failure.CallError{Doing: "creating", Done: "created", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
 	outcome, err = s.wrote(ctx, step, "create", "Created", created)
 	if err == nil && outcome.Drift == "" { // admission is not an opponent
@@ -187,7 +187,7 @@ func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.O
 	defer cancel()
 	updated, err := s.row(step).Patch(ctx, step.Key, patchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
-		return outcome, &plan.CallError{Doing: "updating", Done: "updated", Kind: step.Kind, Name: step.Key.Name, Err: err}
+		return outcome, &failure.CallError{Doing: "updating", Done: "updated", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
 	outcome, err = s.wrote(ctx, step, "update", "Updated", updated)
 	if err != nil {
@@ -297,7 +297,7 @@ func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.O
 		return outcome, nil
 	}
 	if err != nil {
-		return outcome, &plan.CallError{Doing: "deleting the earlier", Done: "deleted", Kind: step.Kind, Name: step.Key.Name, Err: err}
+		return outcome, &failure.CallError{Doing: "deleting the earlier", Done: "deleted", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
 	s.c.metrics.Wrote("delete", step.Resource.Resource)
 	s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionDelete, Name: step.Key.Name, By: plan.CreatedBy(live)})
@@ -330,7 +330,7 @@ func (s *ownerSync) liveChild(ctx context.Context, step *plan.Step, key cache.Ob
 	defer cancel()
 	live, err := s.row(step).Get(ctx, key, metav1.GetOptions{})
 	if err != nil {
-		return nil, &plan.CallError{Doing: "reading", Kind: step.Kind, Name: key.Name, Err: err}
+		return nil, &failure.CallError{Doing: "reading", Kind: step.Kind, Name: key.Name, Err: err}
 	}
 	return live, nil
 }

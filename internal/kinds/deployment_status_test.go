@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
@@ -97,7 +98,7 @@ func TestJudge(t *testing.T) {
 			"a cache that is stale says nothing": {
 				a(), result{Action: plan.ActionCreate, Failure: errors.New("stale"), Stale: true},
 				plan.Readiness{Status: metav1.ConditionTrue, Reason: "Available", Message: "Everything that the Foo specifies exists"}},
-			"the API server refuses": {a(), failing(&plan.CallError{"creating", "created", "Deployment", "web", refused}),
+			"the API server refuses": {a(), failing(&failure.CallError{"creating", "created", "Deployment", "web", refused}),
 				failed(`The API server refused: creating Deployment "web": no`)},
 			"the API server refuses a new spec of what was stalled": {
 				a(newer, wasStalled), failing(refused), failed("The API server refused: no")},
@@ -111,7 +112,7 @@ func TestJudge(t *testing.T) {
 				a(), failing(errors.New("reading the Foo: read tcp 127.0.0.1:49152")),
 				couldNotBe("updated yet: the API server could not be reached")},
 			"an earlier Deployment can't be deleted": {
-				a(), failing(&plan.CallError{"", "deleted", "Deployment", "old", internalError("no")}),
+				a(), failing(&failure.CallError{"", "deleted", "Deployment", "old", internalError("no")}),
 				no("Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`)},
 			"an outage after a refusal of the same spec": {a(wasRefused), failing(down),
 				failed("The API server refused: exceeded quota")},
@@ -148,9 +149,9 @@ func TestJudge(t *testing.T) {
 			"an outage after a failed rollout": {a(footest.WithStatus(stuckStatus)), failing(down),
 				couldNotBe("updated yet: the API server could not be reached")},
 			"a refusal after a failed rollout": {a(footest.WithStatus(stuckStatus)), failing(refused), failed("The API server refused: no")},
-			"a live read fails": {a(), failing(&plan.CallError{Doing: "reading", Kind: "Deployment", Name: "web", Err: down}),
+			"a live read fails": {a(), failing(&failure.CallError{Doing: "reading", Kind: "Deployment", Name: "web", Err: down}),
 				couldNotBe("updated yet: the API server could not be reached")},
-			"a live read of an earlier Deployment fails": {a(), failing(&plan.CallError{Doing: "reading", Kind: "Deployment", Name: "old", Err: down}),
+			"a live read of an earlier Deployment fails": {a(), failing(&failure.CallError{Doing: "reading", Kind: "Deployment", Name: "old", Err: down}),
 				no("Progressing", `Deployment "old" could not be checked yet: the API server could not be reached`)},
 			"the Foo is being deleted as well": {a(footest.BeingDeleted),
 				result{Action: plan.ActionWait, Current: footest.Deployment("a", withFailure("ReplicaFailure", "True", "quota"))},
@@ -237,7 +238,7 @@ func withNothing(child footest.Object) {
 }
 
 func failedTo(done string, err error) error {
-	return &plan.CallError{"", done, "Deployment", "web", err}
+	return &failure.CallError{"", done, "Deployment", "web", err}
 }
 
 var paused = footest.Changed(func(deployment *appsv1.Deployment) { deployment.Spec.Paused = true })

@@ -8,6 +8,7 @@ package failure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ import (
 // ErrCRDMismatch means that statuses can't be stored, because the installed
 // CustomResourceDefinition does not match this program.
 var ErrCRDMismatch = errors.New("the CustomResourceDefinition does not match this program: " +
-	"install the matching one with 'kubectl apply --server-side --force-conflicts -f artifacts/crd'")
+	"install the one of the same release with 'kubectl apply --server-side --force-conflicts -f FILE'")
 
 // ErrStale ends a sync that would have acted on a cache without the controller's own last
 // write. ErrBehind ends a sync whose live read contradicts the cache: another client has
@@ -30,6 +31,23 @@ var (
 	ErrStale  = errors.New("the cache has not seen the controller's last write yet")
 	ErrBehind = errors.New("the cache does not show the newest state yet")
 )
+
+// CallError is the error of a write to an object, or of a live read.
+type CallError struct {
+	// Doing and Done name the call, such as "creating" and "created". A read has no Done: what
+	// could not be done is the write that it prepares.
+	Doing, Done string
+	// Kind and Name identify the object.
+	Kind, Name string
+	Err        error
+}
+
+func (e *CallError) Error() string {
+	return fmt.Sprintf("%s %s %q: %v", e.Doing, e.Kind, e.Name, e.Err)
+}
+
+// Unwrap returns the error of the API server or of the connection to it.
+func (e *CallError) Unwrap() error { return e.Err }
 
 // IsLostRace reports whether the state that a call was based on has changed in the meantime.
 // Only the reason shows this, not the code: an admission webhook chooses the code of its

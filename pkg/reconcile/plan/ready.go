@@ -15,23 +15,6 @@ import (
 	"example.com/sample-controller/pkg/reconcile/failure"
 )
 
-// CallError is the error of a write to a child, or of a live read.
-type CallError struct {
-	// Doing and Done name the call, such as "creating" and "created". A read has no Done: what
-	// could not be done is the write that it prepares.
-	Doing, Done string
-	// Kind and Name identify the child.
-	Kind, Name string
-	Err        error
-}
-
-func (e *CallError) Error() string {
-	return fmt.Sprintf("%s %s %q: %v", e.Doing, e.Kind, e.Name, e.Err)
-}
-
-// Unwrap returns the error of the API server or of the connection to it.
-func (e *CallError) Unwrap() error { return e.Err }
-
 // Parts of messages that tell apart the problems that share a reason.
 const (
 	serverRefused = "The API server refused: "
@@ -157,7 +140,7 @@ func (s *Step) judgeOutage(err error) Readiness {
 		return Readiness{Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Stalled: s.saidStalled(s.Owner, s.Kind+SuffixFailed, serverRefused)}
 	}
 	name, done := s.Key.Name, participles[s.Action]
-	if call := (*CallError)(nil); errors.As(err, &call) {
+	if call := (*failure.CallError)(nil); errors.As(err, &call) {
 		if call.Name != name {
 			done = participles[ActionNone]
 		}
