@@ -22,8 +22,9 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 	after := CopyOf(owner)
 	conditions := after.GetConditions()
 	ResetStatus(after)
+	after.SetConditions(conditions)
 	after.SetObservedGeneration(owner.GetGeneration())
-	set := func(condition metav1.Condition) { setCondition(&conditions, owner.GetGeneration(), now, condition) }
+	set := func(condition metav1.Condition) { setCondition(after, now, condition) }
 	ready := k.readiness(owner, steps, outcomes)
 	set(metav1.Condition{Type: ConditionReady, Status: ready.Status, Reason: ready.Reason, Message: ready.Message})
 	set(metav1.Condition{Type: ConditionStalled, Status: trueIf(ready.Stalled), Reason: ready.Reason, Message: ready.Message})
@@ -36,6 +37,7 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 		}
 		step.report(after, &outcomes[i])
 	}
+	conditions = after.GetConditions()
 	for i := range conditions {
 		// The API server requires a time, and decoding drops an unreadable one.
 		if since := &conditions[i].LastTransitionTime; since.IsZero() {
@@ -75,13 +77,15 @@ func (s *Step) report(after Owner, outcome *Outcome) {
 }
 
 // setCondition sets a condition for the newest spec, or removes it if it has no status.
-func setCondition(conditions *[]metav1.Condition, generation int64, now metav1.Time, condition metav1.Condition) {
+func setCondition(owner Owner, now metav1.Time, condition metav1.Condition) {
+	conditions := owner.GetConditions()
 	if condition.Status == "" {
-		meta.RemoveStatusCondition(conditions, condition.Type)
-		return
+		meta.RemoveStatusCondition(&conditions, condition.Type)
+	} else {
+		condition.ObservedGeneration, condition.LastTransitionTime = owner.GetGeneration(), now
+		meta.SetStatusCondition(&conditions, condition)
 	}
-	condition.ObservedGeneration, condition.LastTransitionTime = generation, now
-	meta.SetStatusCondition(conditions, condition)
+	owner.SetConditions(conditions)
 }
 
 // trueIf returns the status of a condition that is either True or absent.
