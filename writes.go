@@ -245,7 +245,7 @@ func (s *ownerSync) confirm(ctx context.Context, step *plan.Step) (plan.Outcome,
 	known.NewSpec = 0
 	s.observeFights(step, &outcome)
 	switch {
-	case step.Found == nil || !step.Wants(s.owner):
+	case step.Found == nil || !step.Wanted(s.owner):
 		return outcome, nil
 	case plan.SaysReady(s.owner):
 		known.Confirmed = memory.Confirmation{} // a generation that was confirmed stays confirmed
@@ -308,7 +308,7 @@ func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.O
 // hasTakenOver reports whether the child that a Foo wants has taken over from the one to delete. It
 // returns ErrBehind if there is none.
 func (s *ownerSync) hasTakenOver(ctx context.Context, step *plan.Step) (bool, error) {
-	if !step.Wants(s.owner) {
+	if !step.Wanted(s.owner) {
 		return false, nil
 	}
 	wanted, err := s.liveChild(ctx, step, cache.ObjectName{Namespace: s.key.Namespace, Name: step.Name(s.owner)})

@@ -92,7 +92,7 @@ func (r *row) seenBy(foo plan.Owner) *plan.View {
 		if earlier == r.ChildKind {
 			break
 		}
-		if earlier.Wants(foo) {
+		if earlier.Wanted(foo) {
 			view.Observe(earlier.Kind, earlier.Desired(foo, nil, view))
 		}
 	}
@@ -107,7 +107,7 @@ func (r *row) owner() *footest.OwnerRow {
 // ask makes a Foo ask for a child.
 func (r *row) ask(foo plan.Owner) {
 	for _, known := range r.owner().Kinds {
-		if known.Kind == r.Kind && !r.Wants(foo) {
+		if known.Kind == r.Kind && !r.Wanted(foo) {
 			known.Ask(foo)
 		}
 	}

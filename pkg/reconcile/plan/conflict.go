@@ -118,9 +118,9 @@ func (c *ChildKind) IsReleasing(holder Owner, object, its Object) bool {
 	switch {
 	case IsTerminating(holder):
 		return true
-	case c.Wants(holder) && c.Name(holder) == object.GetName():
+	case c.Wanted(holder) && c.Name(holder) == object.GetName():
 		return false
-	case its != nil && c.Wants(holder) && !c.OwnerKind.IsControlledBy(its, holder):
+	case its != nil && c.Wanted(holder) && !c.OwnerKind.IsControlledBy(its, holder):
 		return false
 	}
 	was := meta.FindStatusCondition(holder.GetConditions(), ConditionStalled)

@@ -28,8 +28,10 @@ type Row[F Owner, T Object] struct {
 	// ScaledBy is the field of the owner that sets the number of Pods and may be omitted, such
 	// as "spec.replicas", or "".
 	ScaledBy string
-	// Name returns the name of the child that an owner wants, or "" if it wants none.
+	// Name returns the name of the child that an owner wants.
 	Name func(owner F) string
+	// Wanted reports whether an owner wants a child. nil means that each does.
+	Wanted func(owner F) bool
 	// Init sets the immutable fields of a new child, such as a selector. The caller sets the
 	// name, namespace, owner and owned fields. nil means that there are none.
 	Init func(child T, owner F)
@@ -78,6 +80,7 @@ func (r Row[F, T]) Of(owner *Kind) *ChildKind {
 	c := &ChildKind{OwnerKind: owner, lacks: r.lacks(), typeOf: reflect.TypeFor[T]().Elem()}
 	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition, r.Blocks
 	c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
+	c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
 	c.Init = func(child Object, owner Owner) {
 		if r.Init != nil {
 			r.Init(child.(T), owner.(F))
@@ -159,7 +162,7 @@ func (v *View) Observe(kind string, child Object) {
 }
 
 // Wants reports whether an owner wants a child of the kind.
-func (c *ChildKind) Wants(owner Owner) bool { return c.Name(owner) != "" }
+func (c *ChildKind) Wants(owner Owner) bool { return c.Required || c.Name(owner) != "" }
 
 // LogKey returns the key of a child in structured logs, such as "configMap".
 func (c *ChildKind) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }

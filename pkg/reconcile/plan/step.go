@@ -117,7 +117,7 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, view 
 	switch {
 	case IsTerminating(owner):
 		step.Action = ActionWait
-	case !c.Wants(owner):
+	case !c.Wanted(owner):
 		step.Action = ActionNone
 	case named == nil:
 		step.Action = ActionCreate
@@ -191,11 +191,11 @@ func (c *ChildKind) isInPlace(act Action, successor Object) bool {
 // MayDelete reports whether a child that its owner does not want may be deleted: it serves
 // no one, or its successor has taken over.
 func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
-	return c.IsObsolete(child, owner) && (taken || !c.Wants(owner) || !c.Serves(child))
+	return c.IsObsolete(child, owner) && (taken || !c.Wanted(owner) || !c.Serves(child))
 }
 
 // IsObsolete reports whether an owner controls a child that it does not want. A child that is
 // already being deleted is not obsolete.
 func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
-	return c.OwnerKind.IsControlledBy(child, owner) && child.GetName() != c.Name(owner) && !IsTerminating(child)
+	return c.OwnerKind.IsControlledBy(child, owner) && (child.GetName() != c.Name(owner) || !c.Wanted(owner)) && !IsTerminating(child)
 }

@@ -163,12 +163,12 @@ func (w *World) isThere(row int) bool {
 	if outcome.Err != nil || step.Action == ActionWait || step.Action == ActionLeave {
 		return false
 	}
-	return !step.Wants(w.Owner) || outcome.Child != nil
+	return !step.Wanted(w.Owner) || outcome.Child != nil
 }
 
 // isAsAsked reports whether the owner has the child of a row that it wants, in its desired state.
 func (w *World) isAsAsked(row int) bool {
-	return w.isThere(row) && (!w.steps[row].Wants(w.Owner) || w.outcomes[row].Drift == "")
+	return w.isThere(row) && (!w.steps[row].Wanted(w.Owner) || w.outcomes[row].Drift == "")
 }
 
 // Blocked returns the steps that were not taken because an earlier child blocks them.

@@ -53,7 +53,7 @@ func (k *Kind) prepare(row *Children) error {
 			return nil, nil
 		}}),
 		k.Owners.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{row.Resource.String(): func(owner plan.Owner) ([]string, error) {
-			if !row.Wants(owner) {
+			if !row.Wanted(owner) {
 				return nil, nil
 			}
 			name := cache.ObjectName{Namespace: owner.GetNamespace(), Name: row.Name(owner)}
@@ -109,7 +109,7 @@ func (k *Kind) AskingFor(row *Children, child cache.ObjectName, limit int) (keys
 		if len(keys) == limit {
 			break
 		}
-		if row.Name(owner) == child.Name && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
+		if row.Name(owner) == child.Name && row.Wanted(owner) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
 			keys = append(keys, cache.MetaObjectToName(owner))
 		}
 	}
