@@ -161,9 +161,6 @@ func (v *View) Observe(kind string, child Object) {
 	v.kinds, v.children = append(v.kinds, kind), append(v.children, child)
 }
 
-// Wants reports whether an owner wants a child of the kind.
-func (c *ChildKind) Wants(owner Owner) bool { return c.Required || c.Name(owner) != "" }
-
 // LogKey returns the key of a child in structured logs, such as "configMap".
 func (c *ChildKind) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }
 
