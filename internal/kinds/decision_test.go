@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the decisions and their basis: ownership, inputs, patches, indexes.
+// Tests of the decisions and their basis: ownership, inputs, patches.
 
 package kinds
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -109,7 +108,7 @@ func TestEqualInputs(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		foo   plan.Owner
-		child Child
+		child result
 		equal bool
 	}{
 		"nothing has changed":            {a(), update(), true},
@@ -124,8 +123,9 @@ func TestEqualInputs(t *testing.T) {
 		"the Foo is being deleted":       {a(footest.BeingDeleted), update(), false},
 		"the decision is another":        {a(), result{Action: plan.ActionCreate}, false},
 	} {
-		first, second := update().of(shipped, a()), row.child.of(shipped, row.foo)
-		footest.ExpectEqual(t, name, row.equal, equality.Semantic.DeepEqual(first.Inputs(first.Action, first.Named), second.Inputs(second.Action, second.Named)))
+		first, _ := update().of(shipped, a())
+		second, _ := row.child.of(shipped, row.foo)
+		footest.ExpectEqual(t, name, row.equal, equality.Semantic.DeepEqual(first.Inputs(), second.Inputs()))
 	}
 }
 
@@ -133,7 +133,7 @@ func TestEqualInputs(t *testing.T) {
 func TestDecisionsDoNotDependOnTheOrderOfTheCache(t *testing.T) {
 	old := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22"))
 	older := child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
-	obsolete := func(controlled ...Object) any {
+	obsolete := func(controlled ...plan.Object) any {
 		return shipped.Decide(a(), child("a"), controlled, &plan.View{}).Obsolete
 	}
 	footest.ExpectEqual(t, "the obsolete children in another order", obsolete(old, older), obsolete(older, old))
@@ -164,27 +164,6 @@ func TestAPatchOfADeploymentWhoseListsHaveNoKeys(t *testing.T) {
 			}
 			footest.ExpectEqual(t, "the patched Deployment", desired, patched.(*appsv1.Deployment))
 		})
-	}
-}
-
-// Names that share a bucket in one process must not share one in the next. Otherwise users who
-// may write Foos could collect such names, and slow down the handlers for everyone.
-func TestBucketsDifferBetweenProcesses(t *testing.T) {
-	first, second := NewBuckets(), NewBuckets()
-	flooded, left := first.Of(footest.Namespace+"/web"), 0
-	const names = 1000
-	for i, found := 0, 0; found < names; i++ {
-		name := fmt.Sprintf("%s/web-%d", footest.Namespace, i)
-		if first.Of(name) != flooded {
-			continue
-		}
-		found++
-		if second.Of(name) == second.Of(footest.Namespace+"/web") {
-			left++
-		}
-	}
-	if left > names/10 {
-		t.Errorf("of %d names in one bucket, %d also share one in another process", names, left)
 	}
 }
 

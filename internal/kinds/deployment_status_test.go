@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"unicode/utf8"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -73,7 +72,7 @@ func TestJudge(t *testing.T) {
 	newer, refused, down := footest.WithGeneration(2), apierrors.NewBadRequest("no"), errors.New("down")
 	for end, rows := range map[bool]map[string]struct {
 		foo    *samplev1alpha1.Foo
-		result Child
+		result result
 		want   plan.Readiness
 	}{
 		false: { // it may change by itself
@@ -98,7 +97,7 @@ func TestJudge(t *testing.T) {
 			"a cache that is stale says nothing": {
 				a(), result{Action: plan.ActionCreate, Failure: errors.New("stale"), Stale: true},
 				plan.Readiness{Status: metav1.ConditionTrue, Reason: "Available", Message: "Everything that the Foo specifies exists"}},
-			"the API server refuses": {a(), failing(&failure.CallError{"creating", "created", "Deployment", "web", refused}),
+			"the API server refuses": {a(), failing(&failure.CallError{Doing: "creating", Done: "created", Kind: "Deployment", Name: "web", Err: refused}),
 				failed(`The API server refused: creating Deployment "web": no`)},
 			"the API server refuses a new spec of what was stalled": {
 				a(newer, wasStalled), failing(refused), failed("The API server refused: no")},
@@ -112,7 +111,7 @@ func TestJudge(t *testing.T) {
 				a(), failing(errors.New("reading the Foo: read tcp 127.0.0.1:49152")),
 				couldNotBe("updated yet: the API server could not be reached")},
 			"an earlier Deployment can't be deleted": {
-				a(), failing(&failure.CallError{"", "deleted", "Deployment", "old", internalError("no")}),
+				a(), failing(&failure.CallError{Done: "deleted", Kind: "Deployment", Name: "old", Err: internalError("no")}),
 				no("Progressing", `Deployment "old" could not be deleted yet: Internal error occurred: no`)},
 			"an outage after a refusal of the same spec": {a(wasRefused), failing(down),
 				failed("The API server refused: exceeded quota")},
@@ -176,11 +175,13 @@ func TestJudge(t *testing.T) {
 				a(footest.WithReplicas(5)), result{Action: plan.ActionUpdate, Current: footest.Deployment("a"), Recurs: true},
 				otherwise("spec.replicas is 2, not 5")},
 			"another client changes it back": {
-				a(), fought(plan.Fight{plan.ActionUpdate, "web", plan.Manager{Name: "scaler"}, "spec.replicas is 9, not 2"}),
+				a(), fought(plan.Fight{Write: plan.ActionUpdate, Name: "web", By: plan.Manager{Name: "scaler"}, Drift: "spec.replicas is 9, not 2"}),
 				failed(`Deployment "web" is changed back after each repair, most recently by "scaler": spec.replicas is 9, not 2. ` +
 					`Stop that client, or change the Foo to match`)},
 			"an autoscaler changes it back": {
-				a(), fought(plan.Fight{plan.ActionUpdate, "web", plan.Manager{"kube-controller-manager", "scale"}, "spec.replicas is 3, not 2"}),
+				a(), fought(plan.Fight{
+					Write: plan.ActionUpdate, Name: "web", By: plan.Manager{Name: "kube-controller-manager", Subresource: "scale"}, Drift: "spec.replicas is 3, not 2",
+				}),
 				failed(`Deployment "web" is changed back after each repair, most recently by "kube-controller-manager" through the subresource "scale": ` +
 					`spec.replicas is 3, not 2. If that is an autoscaler, omit spec.replicas or let it scale the Foo; otherwise stop that client`)},
 			"another client deletes it": {
@@ -206,7 +207,7 @@ func TestJudge(t *testing.T) {
 		for name, row := range rows {
 			t.Run(name, func(t *testing.T) {
 				row.want.Stalled = end
-				footest.ExpectEqual(t, "the verdict", row.want, verdictAfter(row.foo, row.result))
+				footest.ExpectEqual(t, "the readiness", row.want, readinessAfter(row.foo, row.result))
 			})
 		}
 	}
@@ -238,28 +239,10 @@ func withNothing(child footest.Object) {
 }
 
 func failedTo(done string, err error) error {
-	return &failure.CallError{"", done, "Deployment", "web", err}
+	return &failure.CallError{Done: done, Kind: "Deployment", Name: "web", Err: err}
 }
 
 var paused = footest.Changed(func(deployment *appsv1.Deployment) { deployment.Spec.Paused = true })
-
-func TestTruncate(t *testing.T) {
-	for name, row := range map[string]struct {
-		text string
-		want string
-	}{
-		"short enough":              {"12345678", "12345678"},
-		"too long":                  {"123456789", "12345..."},
-		"a character at the border": {"1234ééé", "1234..."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := plan.Truncate(row.text, 8)
-			if got != row.want || !utf8.ValidString(got) {
-				t.Errorf("plan.Truncate(%q) = %q, not %q", row.text, got, row.want)
-			}
-		})
-	}
-}
 
 // withCounts sets the numbers of Pods in a Deployment's status: all Pods, those with the newest
 // template, and the available ones.
@@ -301,6 +284,7 @@ func TestConflictOfAChildWhoseNameIsFixed(t *testing.T) {
 		`Deployment "web" exists and has no controller: delete the Deployment, or hand it over with ` +
 			`'kubectl annotate -n team-a deployment web samplecontroller.k8s.io/adopt-by=a'`: footest.Deployment("a", footest.WithoutOwner),
 	} {
-		footest.ExpectEqual(t, "the message", want, (&result{ChildKind: &row, Owner: footest.Foo("a"), Named: taken}).judgeConflict().Message)
+		step, outcome := result{Action: plan.ActionLeave, Named: taken}.of(&row, footest.Foo("a"))
+		footest.ExpectEqual(t, "the message", want, step.Readiness(&outcome).Message)
 	}
 }

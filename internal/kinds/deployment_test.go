@@ -66,10 +66,10 @@ func TestRepairedDeployment(t *testing.T) {
 			if drifted := shipped.DescribeDrift(row.found, row.foo, nil) != ""; drifted != (row.want != nil) {
 				t.Errorf("drifted = %v, not %v", drifted, row.want != nil)
 			}
-			repaired := shipped.withOwnedFields(row.found, row.foo, nil)
-			want := row.want
-			if want == nil {
-				want = before
+			repaired, want := shipped.DesiredUpdate(row.found, row.foo, nil), row.want
+			if want == nil && repaired == nil { // what is set again does not change either
+				repaired, want = row.found.DeepCopy(), before
+				shipped.SetOwned(repaired, row.foo, nil)
 			}
 			footest.ExpectEqual(t, "the repaired Deployment", want, repaired)
 			footest.ExpectEqual(t, "the Deployment that was found", before, row.found)
@@ -121,7 +121,7 @@ func TestANewDeploymentBeginsWithTheNumberOfTheEarlier(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			earlier := footest.Deployment("a", footest.Named("old"), footest.ScaledTo(row.earlier))
-			if got := shipped.DesiredAfter(row.foo, earlier, nil).(*appsv1.Deployment).Spec.Replicas; got == nil || *got != row.want {
+			if got := shipped.Desired(row.foo, earlier, nil).(*appsv1.Deployment).Spec.Replicas; got == nil || *got != row.want {
 				t.Errorf("it begins with %v, not %d", got, row.want)
 			}
 		})
@@ -154,8 +154,8 @@ func TestThePullPolicyFollowsTheImage(t *testing.T) {
 func TestThePlatformMayChooseTheUserOfNewPods(t *testing.T) {
 	want := footest.Created("a")
 	want.Spec.Template.Spec.SecurityContext.RunAsUser = nil
-	row, foo := Foos(footest.DefaultImage, OmitUser(true)).Children[0], footest.Foo("a")
-	footest.ExpectEqual(t, "the Pods of a new Deployment", want.Spec.Template.Spec, row.Desired(foo, nil).(*appsv1.Deployment).Spec.Template.Spec)
+	row, foo := Declared(Options{Image: footest.DefaultImage, OmitPodUser: true})[0].Children[0], footest.Foo("a")
+	footest.ExpectEqual(t, "the Pods of a new Deployment", want.Spec.Template.Spec, row.Desired(foo, nil, nil).(*appsv1.Deployment).Spec.Template.Spec)
 	if drift := row.DescribeDrift(footest.Created("a"), foo, nil); drift != "" {
 		t.Errorf("an existing Deployment has drifted: %s", drift)
 	}
@@ -194,7 +194,7 @@ func TestBrokenRowsAreDetected(t *testing.T) {
 		return func(broken *deploymentRow) {
 			broken.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, view *plan.View) {
 				before := child.Spec.Replicas
-				row.SetOwned(child, foo, seen)
+				row.SetOwned(child, foo, view)
 				then(child, before)
 			}
 		}
@@ -267,7 +267,7 @@ func TestAPausedDeploymentIsPausedInTheCache(t *testing.T) {
 		deployment.Spec.Paused = true
 		deployment.Status.UpdatedReplicas, deployment.Status.Replicas = 1, 2
 	}))
-	footest.ExpectEqual(t, "the verdict", judgeRollout(paused), judgeRollout(trimmedCopy(t, paused)))
+	footest.ExpectEqual(t, "the readiness", judgeRollout(paused), judgeRollout(trimmedCopy(t, paused)))
 }
 
 func TestDeploymentsWithoutDriftShareMemory(t *testing.T) {

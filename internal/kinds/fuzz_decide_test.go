@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
@@ -45,32 +47,34 @@ func (w world) find(name string) (found plan.Object) {
 // named returns the object that the Foo wants, or nil.
 func (w world) named() plan.Object { return w.find(w.Name(w.foo)) }
 
-// controlled returns the objects that the index has for the Foo, as a sync reads them.
+// controlled returns the objects that the Foo controls, as a sync reads them.
 func (w world) controlled() []plan.Object {
 	var controlled []plan.Object
-	buckets := NewBuckets()
 	for _, object := range w.objects {
-		values := w.OwnerKind.ByControllerUID(buckets, object)
-		if slices.Contains(values, buckets.Of(string(w.foo.GetUID()))) && w.OwnerKind.IsControlledBy(object, w.foo) {
+		if w.OwnerKind.IsControlledBy(object, w.foo) {
 			controlled = append(controlled, object)
 		}
 	}
 	return controlled
 }
 
-func (w world) seen() *plan.View { return w.seenIn(w.foo) }
+func (w world) view() *plan.View { return w.viewFor(w.foo) }
 
-func (w world) decide() *result {
-	return w.Decide(w.foo, w.named(), w.controlled(), w.seen())
+func (w world) decide() *plan.Step {
+	return w.Decide(w.foo, w.named(), w.controlled(), w.view())
 }
 
 // statusAfter returns the Foo with its status, if its children of other kinds are ready.
-func (w world) statusAfter(result result, now metav1.Time) plan.Owner {
-	if result.Current != nil {
-		result.CurrentDrift = w.DescribeDrift(result.Current, w.foo, w.seen())
+func (w world) statusAfter(after result, now metav1.Time) plan.Owner {
+	if after.Current != nil {
+		after.CurrentDrift = w.DescribeDrift(after.Current, w.foo, w.view())
 	}
-	others := plan.Readiness{Status: metav1.ConditionTrue, Message: "Others are ready"}
-	return w.OwnerKind.WithStatus(w.foo, []plan.Readiness{result.of(w.ChildKind, w.foo).Verdict(), others}, now)
+	step, outcome := after.of(w.ChildKind, w.foo)
+	others := plan.Row[plan.Owner, plan.Object]{
+		Kind: "Other", Name: func(plan.Owner) string { return "other" }, Judge: func(plan.Object) plan.Readiness { return plan.Ready("Others are ready") },
+	}.Of(w.OwnerKind)
+	ready, found := (result{Action: plan.ActionNone, Current: &corev1.ConfigMap{}}).of(others, w.foo)
+	return w.OwnerKind.WithStatus(w.foo, []*plan.Step{step, ready}, []plan.Outcome{outcome, found}, now)
 }
 
 // FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
@@ -101,36 +105,36 @@ func (r row) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
 	checkSettles(t, w, decided, status)
 }
 
-func (c *result) writes() bool {
-	return c.Action == plan.ActionCreate || c.Action == plan.ActionUpdate || c.Action == plan.ActionAdopt
+func writes(action plan.Action) bool {
+	return action == plan.ActionCreate || action == plan.ActionUpdate || action == plan.ActionAdopt
 }
 
 // checkDecision fails if a decision would write an object that it may not.
-func checkDecision(t *testing.T, w world, decided *result) {
+func checkDecision(t *testing.T, w world, decided *plan.Step) {
 	t.Helper()
 	named := w.named()
 	switch decided.Action {
-	case ActionCreate:
+	case plan.ActionCreate:
 		if named != nil {
 			t.Errorf("a %s that exists is created", w.Kind)
 		}
-		footest.CheckWanted(t, w.Desired(w.foo, w.seen()), w.foo)
-	case ActionNone:
-		if w.Wanted(w.foo) {
+		footest.CheckWanted(t, w.Desired(w.foo, nil, w.view()), w.foo)
+	case plan.ActionNone:
+		if w.kind.Wanted(w.foo) {
 			footest.CheckWanted(t, named, w.foo)
 		}
-	case ActionUpdate:
+	case plan.ActionUpdate:
 		if !footest.BelongsTo(named, w.foo) || named.GetDeletionTimestamp() != nil {
 			t.Errorf("a %s is updated that the Foo does not control", w.Kind)
 		}
 		checkUpdate(t, w)
-	case ActionAdopt:
+	case plan.ActionAdopt:
 		if !footest.HandedOverTo(named, w.foo) {
 			t.Errorf("a %s is adopted that does not ask for it", w.Kind)
 		}
 		checkUpdate(t, w)
 	}
-	if (plan.IsTerminating(w.foo) || w.foo.IsSuspended()) && (decided.writes() || len(decided.Obsolete) > 0) {
+	if (plan.IsTerminating(w.foo) || w.foo.IsSuspended()) && (writes(decided.Action) || len(decided.Obsolete) > 0) {
 		t.Errorf("a Foo that is being deleted or suspended causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
 	}
 	for _, object := range decided.InService {
@@ -139,11 +143,11 @@ func checkDecision(t *testing.T, w world, decided *result) {
 		}
 	}
 	for _, object := range decided.Obsolete {
-		wanted := w.Wanted(w.foo)
+		wanted := w.kind.Wanted(w.foo)
 		if !footest.BelongsTo(object, w.foo) || wanted && object.GetName() == w.kind.Name(w.foo) || object.GetDeletionTimestamp() != nil {
 			t.Errorf("%s %s may not be deleted", w.Kind, object.GetName())
 		}
-		if wanted && !decided.writes() && !footest.BelongsTo(named, w.foo) {
+		if wanted && !writes(decided.Action) && !footest.BelongsTo(named, w.foo) {
 			t.Errorf("%s %s is deleted while the Foo has no other", w.Kind, object.GetName())
 		}
 	}
@@ -154,7 +158,7 @@ func checkDecision(t *testing.T, w world, decided *result) {
 func checkUpdate(t *testing.T, w world) {
 	t.Helper()
 	named := w.named()
-	desired := w.DesiredUpdate(named, w.foo, w.seen())
+	desired := w.DesiredUpdate(named, w.foo, w.view())
 	if desired == nil {
 		t.Fatal("the decision is an update, but there is nothing to update")
 	}
@@ -167,27 +171,27 @@ func checkUpdate(t *testing.T, w world) {
 
 // outcomeOf returns the outcome of a sync that carries out a decision. The API server
 // refuses the writes for a Foo with an invalid spec, and its message contains the words.
-func (w world) outcomeOf(decided *result) result {
-	result := result{Action: decided.Action, Pending: decided.Pending, Named: decided.Named}
-	if decided.Named != nil && w.OwnerKind.IsControlledBy(decided.Named, w.foo) {
-		result.Current = decided.Named
+func (w world) outcomeOf(decided *plan.Step) result {
+	result := result{Action: decided.Action, Pending: decided.Pending, Named: decided.Found}
+	if decided.Found != nil && w.OwnerKind.IsControlledBy(decided.Found, w.foo) {
+		result.Current = decided.Found
 	}
-	if w.refused && decided.writes() {
+	if w.refused && writes(decided.Action) {
 		result.Failure = apierrors.NewForbidden(w.kind.Resource.GroupResource(), string(decided.Action), errors.New(w.words))
 		return result
 	}
 	switch decided.Action {
-	case ActionCreate:
-		result.Current = w.Desired(w.foo, w.seen())
-	case plan.ActionUpdate, ActionAdopt:
-		result.Current = w.DesiredUpdate(w.named(), w.foo, w.seen())
+	case plan.ActionCreate:
+		result.Current = w.Desired(w.foo, nil, w.view())
+	case plan.ActionUpdate, plan.ActionAdopt:
+		result.Current = w.DesiredUpdate(w.named(), w.foo, w.view())
 	}
 	return result
 }
 
 // checkSettles fails if, after a decision was carried out and reported, there is still
 // something to do or to report.
-func checkSettles(t *testing.T, w world, decided *result, status plan.Owner) {
+func checkSettles(t *testing.T, w world, decided *plan.Step, status plan.Owner) {
 	t.Helper()
 	result := w.outcomeOf(decided)
 	later := metav1.NewTime(footest.Now.Add(1))
@@ -206,7 +210,7 @@ func checkSettles(t *testing.T, w world, decided *result, status plan.Owner) {
 	}
 	again := after.decide()
 	// The object may be ready as soon as it is written.
-	if again.writes() || len(again.Obsolete) > 0 && !slices.Equal(again.Obsolete, decided.InService) {
+	if writes(again.Action) || len(again.Obsolete) > 0 && !slices.Equal(again.Obsolete, decided.InService) {
 		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
 	}
 	for _, object := range after.controlled() {
@@ -264,7 +268,7 @@ func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 	trimmed := world{row: r, foo: foo.(plan.Owner), refused: whole.refused, words: w.Words}
 	for _, object := range whole.objects {
 		kept := r.kept(plan.CopyOf(object))
-		r.checkIndexed(t, NewBuckets(), object, kept)
+		r.checkIndexed(t, object, kept)
 		trimmed.objects = append(trimmed.objects, kept)
 	}
 	want, got := whole.decide(), trimmed.decide()
@@ -278,12 +282,20 @@ func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 
 // checkIndexed fails if the trimmed object has another name, owner, UID or version than
 // the complete one.
-func (r row) checkIndexed(t *testing.T, buckets Buckets, whole, kept footest.Object) {
+func (r row) checkIndexed(t *testing.T, whole, kept footest.Object) {
 	t.Helper()
-	footest.ExpectEqual(t, "the owner in the index", r.OwnerKind.ByControllerUID(buckets, whole), r.OwnerKind.ByControllerUID(buckets, kept))
+	footest.ExpectEqual(t, "the owner in the index", r.controllerUID(whole), r.controllerUID(kept))
 	footest.ExpectEqual(t, "the key", footest.KeyOf(whole), footest.KeyOf(kept))
 	if whole.GetUID() != kept.GetUID() || whole.GetResourceVersion() != kept.GetResourceVersion() {
 		t.Errorf("UID %s at version %s became UID %s at version %s",
 			whole.GetUID(), whole.GetResourceVersion(), kept.GetUID(), kept.GetResourceVersion())
 	}
+}
+
+// controllerUID returns the UID of the owner by which the caches' index finds an object.
+func (r row) controllerUID(object footest.Object) (uid types.UID) {
+	if ref := r.OwnerKind.ControllerOf(object); ref != nil {
+		uid = ref.UID
+	}
+	return uid
 }

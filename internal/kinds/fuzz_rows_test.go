@@ -24,7 +24,7 @@ import (
 
 // rows are the rows of all kinds of the program. The fuzz targets run for each.
 var rows = func() (rows []row) {
-	for _, owner := range Kinds(footest.DefaultImage) {
+	for _, owner := range Declared(Options{Image: footest.DefaultImage}) {
 		for _, child := range owner.Children {
 			rows = append(rows, rowOf(child))
 		}
@@ -39,7 +39,7 @@ type row struct {
 	kind *footest.Kind
 }
 
-func rowOf(child *plan.ChildKind) row { return row{child, footest.KindOf(child.Empty())} }
+func rowOf(child *plan.ChildKind) row { return row{child, footest.Served(child.Resource.Resource)} }
 
 func (r row) resource() string { return r.Resource.Resource }
 
@@ -53,7 +53,7 @@ func TestEveryKindIsFuzzed(t *testing.T) {
 	for _, row := range rows {
 		got = append(got, (&footest.Kind{RowOf: footest.RowOf[footest.Object, footest.Object]{Kind: row.Kind, Resource: row.Resource, Blocks: row.Blocks}}).Describe())
 	}
-	footest.ExpectEqual(t, "the tables of pkg/reconcile/plan, as test/footest has them,", want, got)
+	footest.ExpectEqual(t, "the tables of internal/kinds, as test/footest has them,", want, got)
 }
 
 // eachWorld calls a test for each row, with a world of its owner's kind.
@@ -69,15 +69,15 @@ func eachWorld(t *testing.T, script, noise []byte, words string, test func(r row
 	}
 }
 
-// seenIn returns the children of the earlier rows in their desired state.
-func (r row) seenIn(foo plan.Owner) *plan.View {
-	seen, kinds := &plan.View{}, r.kind.Owner().Kinds
+// viewFor returns the children of the earlier rows in their desired state.
+func (r row) viewFor(foo plan.Owner) *plan.View {
+	view, kinds := &plan.View{}, r.kind.Owner().Kinds
 	for _, kind := range kinds[:slices.Index(kinds, r.kind)] {
 		if kind.Wanted(foo) {
-			seen[kind.Kind] = kind.New(foo)
+			view.Observe(kind.Kind, kind.New(foo))
 		}
 	}
-	return seen
+	return view
 }
 
 // objectsIn returns the objects of the row's type.
@@ -110,11 +110,11 @@ func (r row) owned(w *footest.FuzzWorld) []string {
 	var problems []string
 	for _, object := range r.objectsIn(w) {
 		foo := w.Foo.(plan.Owner)
-		seen := r.seenIn(foo)
-		problems = append(problems, r.ownedOf(foo, object, seen)...)
+		view := r.viewFor(foo)
+		problems = append(problems, r.ownedOf(foo, object, view)...)
 		problems = append(problems, r.ownedOf(foo, object, &plan.View{})...)
 		wanted := plan.CopyOf(object)
-		r.SetOwned(wanted, foo, seen)
+		r.SetOwned(wanted, foo, view)
 		if differs := r.kind.Differs(wanted, w.Foo); differs != "" {
 			problems = append(problems, fmt.Sprintf("%s: with the owned fields set it %s", object.GetName(), differs))
 		}
@@ -127,13 +127,11 @@ func (r row) ownedOf(foo plan.Owner, found plan.Object, view *plan.View) (proble
 		problems = append(problems, fmt.Sprintf("%s: ", found.GetName())+fmt.Sprintf(format, args...))
 	}
 	before := plan.CopyOf(found)
-	decided := r.Decide(foo, found, []plan.Object{found}, seen)
-	r.DesiredUpdate(found, foo, seen)
+	decided := r.Decide(foo, found, []plan.Object{found}, view)
+	r.DesiredUpdate(found, foo, view)
 	kept := r.kept(found)
-	fromCache := r.Decide(foo, kept, []plan.Object{kept}, seen)
-	if verdict := (&result{ChildKind: r.ChildKind, Owner: foo, Action: decided.Action, Named: found, Current: found}).Verdict(); verdict.Report != nil {
-		verdict.Report(plan.CopyOf(foo))
-	}
+	fromCache := r.Decide(foo, kept, []plan.Object{kept}, view)
+	reported(r.ChildKind, foo, footest.Now, result{Action: decided.Action, Named: found, Current: found})
 	if !reflect.DeepEqual(before, found) {
 		report("an object that was only read has changed")
 		return problems
@@ -148,15 +146,15 @@ func (r row) ownedOf(foo plan.Owner, found plan.Object, view *plan.View) (proble
 		report("it is ready: %v, by what the cache keeps: %v", r.IsReady(found), r.IsReady(kept))
 	}
 	wanted := plan.CopyOf(found)
-	r.SetOwned(wanted, foo, seen)
-	if drift := r.DescribeDrift(found, foo, seen); (drift == "") != equality.Semantic.DeepEqual(found, wanted) {
+	r.SetOwned(wanted, foo, view)
+	if drift := r.DescribeDrift(found, foo, view); (drift == "") != equality.Semantic.DeepEqual(found, wanted) {
 		report("its drift is %q, but setting the owned fields changes it: %v", drift, !equality.Semantic.DeepEqual(found, wanted))
 	}
 	if taken := r.kind.DescribeTaken(found, wanted, foo); taken != "" {
 		report("fields of others are set (-before +after):\n%s", taken)
 	}
 	again := plan.CopyOf(wanted)
-	r.SetOwned(again, foo, seen)
+	r.SetOwned(again, foo, view)
 	if !reflect.DeepEqual(wanted, again) {
 		report("setting the owned fields twice changes it twice")
 	}
@@ -186,22 +184,22 @@ func (r row) created(t *testing.T) {
 		t.Fatal(err)
 	}
 	foo := r.kind.Owner().Asking("a", "web", 1).(plan.Owner)
-	seen := r.seenIn(foo)
-	stored := r.stored(foo, seen)
+	view := r.viewFor(foo)
+	stored := r.stored(foo, view)
 	if differs := r.kind.Differs(stored, foo); differs != "" {
 		t.Fatalf("SetOwned forgets something: a new %s %s", r.Kind, differs)
 	}
-	if drift := r.DescribeDrift(stored, foo, seen); drift != "" {
+	if drift := r.DescribeDrift(stored, foo, view); drift != "" {
 		t.Fatalf("SetOwned changes what the API server has filled in (set single fields, not whole structs and lists): %s", drift)
 	}
-	if drift := r.DescribeDrift(r.kept(stored), foo, seen); drift != "" {
+	if drift := r.DescribeDrift(r.kept(stored), foo, view); drift != "" {
 		t.Fatalf("Keep drops what SetOwned sets, so to the controller it is never there: %s", drift)
 	}
 }
 
 // stored returns a new child as the API server stores it.
 func (r row) stored(foo plan.Owner, view *plan.View) plan.Object {
-	child := r.Desired(foo, seen)
+	child := r.Desired(foo, nil, view)
 	child.SetUID(types.UID(r.Kind))
 	child.SetResourceVersion("1")
 	r.kind.Default(child)
@@ -225,8 +223,7 @@ func FuzzSteps(f *testing.F) {
 func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 	kind := declared(footest.DefaultImage)
 	kind.Children = append(kind.Children[:1], plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
-		Kind: "ConfigMap", Name: func(foo *samplev1alpha1.Foo) string { return foo.Name },
-		Wanted: func(*samplev1alpha1.Foo) bool { return false },
+		Kind: "ConfigMap", Name: func(*samplev1alpha1.Foo) string { return "" },
 	}.Of(kind))
 	unset := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: footest.Namespace, OwnerReferences: child("a").GetOwnerReferences()}}
 	for name, row := range map[string]struct {
@@ -243,10 +240,11 @@ func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 				if of == kind.Children[0] {
 					return plan.Found{Named: row.named}
 				}
-				return plan.Found{Named: unset, Controlled: []plan.Object{unset}}
+				return plan.Found{Controlled: []plan.Object{unset}}
 			})
-			for _, action := range world.Steps() {
-				taken = append(taken, action)
+			for step := range world.Steps() {
+				taken = append(taken, step.Action)
+				world.Record(step, step.AsFound())
 			}
 			footest.ExpectEqual(t, "the steps", row.want, taken)
 		})
@@ -261,34 +259,40 @@ func takeSteps(t *testing.T, w *footest.FuzzWorld, results []byte) (taken []stri
 		read := rowOf(kind).worldOf(w)
 		return plan.Found{Named: read.named(), Controlled: read.controlled()}
 	})
-	for child, action := range world.Steps() {
-		if taken = append(taken, child.Kind+": "+string(action)); len(taken) > 2*len(all.Children) {
+	children := map[string]plan.Outcome{}
+	for step := range world.Steps() {
+		if taken = append(taken, step.Part+": "+string(step.Action)); len(taken) > 2*len(all.Children) {
 			t.Fatalf("the steps do not end: %q", taken)
 		}
-		if action == plan.ActionDelete {
-			checkComplete(t, world)
-		}
+		outcome := step.AsFound()
 		switch {
 		case len(results) > 0 && results[len(taken)%len(results)]%2 == 1:
-			child.Failure = errors.New("500")
-		case action == ActionCreate:
-			child.Observe(child.Desired(child.Owner, child.Seen), "")
-		case action == plan.ActionUpdate, action == ActionAdopt:
-			child.Observe(child.DesiredUpdate(child.Named, child.Owner, child.Seen), "")
+			outcome.Err = errors.New("500")
+		case step.Action == plan.ActionCreate:
+			outcome.Child = step.Desired(step.Owner, nil, step.View)
+		case step.Action == plan.ActionUpdate, step.Action == plan.ActionAdopt:
+			outcome = plan.Outcome{Child: step.DesiredUpdate(step.Found, step.Owner, step.View)}
 		}
+		if step.Action == plan.ActionDelete {
+			checkComplete(t, world.Owner, all, children)
+		} else {
+			children[step.Kind] = outcome
+		}
+		world.Record(step, outcome)
 	}
 	return taken
 }
 
-// checkComplete fails unless an owner has all children that it wants.
-func checkComplete(t *testing.T, world *plan.World) {
+// checkComplete fails unless an owner has all children that it wants, after the steps about them.
+func checkComplete(t *testing.T, owner plan.Owner, all *plan.Kind, children map[string]plan.Outcome) {
 	t.Helper()
-	for _, child := range world.Children {
-		if child.Failure != nil {
-			t.Errorf("something is deleted although a step about the %s failed", child.Kind)
+	for _, kind := range all.Children {
+		outcome := children[kind.Kind]
+		if outcome.Err != nil {
+			t.Errorf("something is deleted although a step about the %s failed", kind.Kind)
 		}
-		if child.Wanted(world.Owner) && (child.Current == nil || !footest.BelongsTo(child.Current, world.Owner)) {
-			t.Errorf("something is deleted while the %s is missing", child.Kind)
+		if rowOf(kind).kind.Wanted(owner) && (outcome.Child == nil || !footest.BelongsTo(outcome.Child, owner)) {
+			t.Errorf("something is deleted while the %s is missing", kind.Kind)
 		}
 	}
 }

@@ -8,32 +8,42 @@ import (
 	"errors"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
-// What keeps a Foo from being ready need not be a child.
-func TestTheFirstObstacleSaysWhatHoldsUpADeletion(t *testing.T) {
-	foo, deployment := footest.Foo("a", footest.BeingDeleted), shipped.OwnerKind.terminating()
-	for reason, verdicts := range map[string][]plan.Readiness{
-		"Terminating":     nil,
-		"TakingBackFails": {{Status: metav1.ConditionFalse, Reason: "TakingBackFails", Message: "503"}, deployment},
+func TestTheFirstObstacleDecides(t *testing.T) {
+	late := a(footest.BeingDeleted)
+	rollingOut, conflict := has(withCounts(2, 2, 1)), result{Action: plan.ActionLeave, Named: child("b")}
+	for name, row := range map[string]struct {
+		foo     *samplev1alpha1.Foo
+		results []result
+		reason  string
+	}{
+		"a deletion of a Foo without children": {late, nil, "Terminating"},
+		"a deletion":                           {late, []result{rollingOut, has()}, "Terminating"},
+		"the first of two":                     {a(), []result{rollingOut, conflict}, "Progressing"},
+		"the first of two others":              {a(), []result{conflict, rollingOut}, "DeploymentConflict"},
+		"the second of two":                    {a(), []result{has(), conflict}, "DeploymentConflict"},
 	} {
-		footest.ExpectEqual(t, "reason", reason, footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, verdicts, footest.Now)).Reason)
+		footest.ExpectEqual(t, name, row.reason, footest.ConditionOf(reported(shipped, row.foo, footest.Now, row.results...)).Reason)
 	}
 }
 
 func TestAConditionOfAChildComesAfterReady(t *testing.T) {
-	registered := metav1.Condition{Type: "Registered", Status: metav1.ConditionTrue}
-	foo := shipped.OwnerKind.WithStatus(footest.Foo("a"), []plan.Readiness{{Status: metav1.ConditionTrue, Report: func(foo plan.Owner) {
-		*foo.GetConditions() = append(*foo.GetConditions(), registered)
-	}}}, footest.Now)
-	if conditions := *foo.GetConditions(); len(conditions) != 2 || conditions[0].Type != "Ready" || conditions[1].Type != "Registered" {
+	row := deployment(Options{Image: footest.DefaultImage})
+	row.Report = func(foo *samplev1alpha1.Foo, _ *appsv1.Deployment) {
+		foo.Status.Conditions = append(foo.Status.Conditions, metav1.Condition{Type: "Registered", Status: metav1.ConditionTrue})
+	}
+	foo := reported(row.Of(shipped.OwnerKind), a(), footest.Now, has())
+	if conditions := foo.GetConditions(); len(conditions) != 2 || conditions[0].Type != "Ready" || conditions[1].Type != "Registered" {
 		t.Errorf("the conditions are %v", conditions)
 	}
 }
@@ -66,7 +76,7 @@ func TestASuspensionIsAConditionUntilItEnds(t *testing.T) {
 func TestLastTransitionTimeMovesWithTheConditionsStatusOnly(t *testing.T) {
 	for name, row := range map[string]struct {
 		foo    *samplev1alpha1.Foo
-		result Child
+		result result
 		want   metav1.Time
 	}{
 		"still ready":                   {footest.Foo("a", footest.WithStatus(footest.Settled("a"))), result{Action: plan.ActionNone, Current: child("a")}, footest.Earlier},
@@ -100,7 +110,7 @@ func TestAConditionOfAChild(t *testing.T) {
 	refused := apierrors.NewForbidden(footest.ChildGR, "web", errors.New("exceeded quota"))
 	for what, row := range map[string]struct {
 		foo    plan.Owner
-		child  Child
+		child  result
 		status metav1.ConditionStatus // "" for none
 		since  metav1.Time
 	}{
@@ -113,8 +123,8 @@ func TestAConditionOfAChild(t *testing.T) {
 		"the sync knows nothing":     {had, result{Action: plan.ActionNone, Stale: true}, metav1.ConditionTrue, footest.Earlier},
 	} {
 		kind := exposed()
-		after := kind.OwnerKind.WithStatus(row.foo, []plan.Readiness{row.child.of(kind, row.foo).Verdict()}, footest.Now)
-		own := meta.FindStatusCondition(*after.GetConditions(), "Exposed")
+		after := reported(kind, row.foo, footest.Now, row.child)
+		own := meta.FindStatusCondition(after.GetConditions(), "Exposed")
 		if (own == nil) != (row.status == "") || own != nil && (own.Status != row.status || own.Reason == "" || !own.LastTransitionTime.Equal(&row.since)) {
 			t.Errorf("%s: the condition is %+v", what, own)
 		}
@@ -127,9 +137,9 @@ func TestAConditionOfAChild(t *testing.T) {
 
 // A row without Judge returns no message, but the condition needs one.
 func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
-	foo := footest.Foo("a")
-	silent := plan.Readiness{Status: metav1.ConditionTrue}
-	ready := footest.ConditionOf(shipped.OwnerKind.WithStatus(foo, []plan.Readiness{silent, silent}, footest.Now))
+	row := deployment(Options{Image: footest.DefaultImage})
+	row.Judge = nil
+	ready := footest.ConditionOf(reported(row.Of(shipped.OwnerKind), a(), footest.Now, has(), has()))
 	footest.ExpectEqual(t, "the message", "Everything that the Foo specifies exists", ready.Message)
 }
 
@@ -163,30 +173,58 @@ func child(owner string, options ...footest.ChildOption) plan.Object {
 	return footest.Child(owner, options...)
 }
 
-func newChild(foo *samplev1alpha1.Foo) plan.Object { return shipped.Desired(foo, nil) }
+func newChild(foo *samplev1alpha1.Foo) plan.Object { return shipped.Desired(foo, nil, nil) }
 
-// verdictAfter returns what a Foo reports about its readiness after a sync.
-func verdictAfter(foo *samplev1alpha1.Foo, result result) plan.Readiness {
-	verdict := shipped.OwnerKind.firstObstacle(foo, []plan.Readiness{ofChild(foo, result)})
-	verdict.Report = nil
-	return verdict
+func declared(image string) *plan.Kind { return Declared(Options{Image: image})[0] }
+
+// result is a step of a sync and what came of it.
+type result struct {
+	Action, Pending plan.Action
+	// Named is the object with the name that the Foo wants, and Current the Foo's child. CurrentDrift
+	// is how that differs from what the Foo asks for.
+	Named, Current              plan.Object
+	CurrentDrift                string
+	Obsolete, InService         []plan.Object
+	Failure                     error
+	Lasts, Recurs, Paced, Stale bool
+	Releasing                   plan.Owner
+	Fight                       *plan.Fight
+}
+
+// of returns the step of a Foo, and its outcome.
+func (r result) of(kind *plan.ChildKind, foo plan.Owner) (*plan.Step, plan.Outcome) {
+	return &plan.Step{
+			ChildKind: kind, Owner: foo, View: &plan.View{}, Part: kind.Kind, Action: r.Action, Pending: r.Pending,
+			Key:   cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)},
+			Found: r.Named, Obsolete: r.Obsolete, InService: r.InService, Releasing: r.Releasing,
+		}, plan.Outcome{
+			Child: r.Current, Drift: r.CurrentDrift, Err: r.Failure, Lasts: r.Lasts, Recurs: r.Recurs, Paced: r.Paced, Stale: r.Stale, Fight: r.Fight,
+		}
+}
+
+// reported returns a Foo with its status after a sync with these results.
+func reported(kind *plan.ChildKind, foo plan.Owner, now metav1.Time, results ...result) plan.Owner {
+	steps, outcomes := make([]*plan.Step, len(results)), make([]plan.Outcome, len(results))
+	for i, result := range results {
+		steps[i], outcomes[i] = result.of(kind, foo)
+	}
+	return kind.OwnerKind.WithStatus(foo, steps, outcomes, now)
+}
+
+// readinessAfter returns what a Foo reports about its readiness after a sync.
+func readinessAfter(foo *samplev1alpha1.Foo, result result) plan.Readiness {
+	status := statusAfter(foo, result, footest.Now)
+	ready := footest.ReadyOf(status)
+	return plan.Readiness{
+		Status: ready.Status, Reason: ready.Reason, Message: ready.Message, Stalled: meta.IsStatusConditionTrue(status.Conditions, "Stalled"),
+	}
 }
 
 func statusAfter(foo *samplev1alpha1.Foo, result result, now metav1.Time) samplev1alpha1.FooStatus {
-	return shipped.OwnerKind.WithStatus(foo, []plan.Readiness{ofChild(foo, result)}, now).(*samplev1alpha1.Foo).Status
-}
-
-func ofChild(foo *samplev1alpha1.Foo, result result) plan.Readiness {
 	if result.Current != nil {
 		result.CurrentDrift = shipped.DescribeDrift(result.Current, foo, nil)
 	}
-	return result.of(shipped, foo).Verdict()
-}
-
-// of returns the child of a Foo.
-func (c result) of(kind *plan.ChildKind, foo plan.Owner) *result {
-	c.ChildKind, c.Owner = kind, foo
-	return &c
+	return reported(shipped, foo, now, result).(*samplev1alpha1.Foo).Status
 }
 
 // transform is the transformer of both informers.
@@ -209,8 +247,8 @@ func TestEveryConditionHasATime(t *testing.T) {
 	before := footest.Settled("a")
 	before.Conditions = append(before.Conditions, metav1.Condition{Type: "Audited", Status: metav1.ConditionTrue, Reason: "ByOthers"})
 	before.Conditions[0].LastTransitionTime = metav1.Time{}
-	after := declared(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, footest.Now)
-	for _, condition := range *after.GetConditions() {
+	after := declared(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, nil, footest.Now)
+	for _, condition := range after.GetConditions() {
 		footest.ExpectEqual(t, "the time of "+condition.Type, footest.Now, condition.LastTransitionTime)
 	}
 }
