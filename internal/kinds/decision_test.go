@@ -133,9 +133,7 @@ func TestEqualInputs(t *testing.T) {
 func TestDecisionsDoNotDependOnTheOrderOfTheCache(t *testing.T) {
 	old := child("a", footest.Named("old"), footest.AtGeneration(2), footest.AtVersion("22"))
 	older := child("a", footest.Named("older"), footest.AtGeneration(3), footest.AtVersion("23"))
-	obsolete := func(controlled ...plan.Object) any {
-		return shipped.Decide(a(), child("a"), controlled, &plan.View{}).Obsolete
-	}
+	obsolete := func(controlled ...plan.Object) any { return shipped.Decide(a(), child("a"), controlled, nil).Obsolete }
 	footest.ExpectEqual(t, "the obsolete children in another order", obsolete(old, older), obsolete(older, old))
 }
 

@@ -69,6 +69,7 @@ func TestJudge(t *testing.T) {
 		`check that kube-controller-manager runs, or delete the Deployment`
 	uncollected, conflictOfEarlier := no("DeploymentConflict", notCollected), readyStatus("False", "DeploymentConflict", notCollected, true)
 	ofEarlier := footest.Deployment("a", footest.WithOwner("samplecontroller.k8s.io/v1alpha1", "Foo", "uid-earlier"))
+	autoscaler := plan.Manager{Name: "kube-controller-manager", Subresource: "scale"}
 	newer, refused, down := footest.WithGeneration(2), apierrors.NewBadRequest("no"), errors.New("down")
 	for end, rows := range map[bool]map[string]struct {
 		foo    *samplev1alpha1.Foo
@@ -179,9 +180,7 @@ func TestJudge(t *testing.T) {
 				failed(`Deployment "web" is changed back after each repair, most recently by "scaler": spec.replicas is 9, not 2. ` +
 					`Stop that client, or change the Foo to match`)},
 			"an autoscaler changes it back": {
-				a(), fought(plan.Fight{
-					Write: plan.ActionUpdate, Name: "web", By: plan.Manager{Name: "kube-controller-manager", Subresource: "scale"}, Drift: "spec.replicas is 3, not 2",
-				}),
+				a(), fought(plan.Fight{Write: plan.ActionUpdate, Name: "web", By: autoscaler, Drift: "spec.replicas is 3, not 2"}),
 				failed(`Deployment "web" is changed back after each repair, most recently by "kube-controller-manager" through the subresource "scale": ` +
 					`spec.replicas is 3, not 2. If that is an autoscaler, omit spec.replicas or let it scale the Foo; otherwise stop that client`)},
 			"another client deletes it": {

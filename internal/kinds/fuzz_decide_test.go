@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
@@ -284,18 +284,13 @@ func (r row) trim(t *testing.T, w *footest.FuzzWorld) {
 // the complete one.
 func (r row) checkIndexed(t *testing.T, whole, kept footest.Object) {
 	t.Helper()
-	footest.ExpectEqual(t, "the owner in the index", r.controllerUID(whole), r.controllerUID(kept))
+	indexed := func(object footest.Object) any {
+		return ptr.Deref(r.OwnerKind.ControllerOf(object), metav1.OwnerReference{}).UID
+	}
+	footest.ExpectEqual(t, "the owner in the index", indexed(whole), indexed(kept))
 	footest.ExpectEqual(t, "the key", footest.KeyOf(whole), footest.KeyOf(kept))
 	if whole.GetUID() != kept.GetUID() || whole.GetResourceVersion() != kept.GetResourceVersion() {
 		t.Errorf("UID %s at version %s became UID %s at version %s",
 			whole.GetUID(), whole.GetResourceVersion(), kept.GetUID(), kept.GetResourceVersion())
 	}
-}
-
-// controllerUID returns the UID of the owner by which the caches' index finds an object.
-func (r row) controllerUID(object footest.Object) (uid types.UID) {
-	if ref := r.OwnerKind.ControllerOf(object); ref != nil {
-		uid = ref.UID
-	}
-	return uid
 }

@@ -20,18 +20,16 @@ import (
 )
 
 func TestTheFirstObstacleDecides(t *testing.T) {
-	late := a(footest.BeingDeleted)
 	rollingOut, conflict := has(withCounts(2, 2, 1)), result{Action: plan.ActionLeave, Named: child("b")}
 	for name, row := range map[string]struct {
 		foo     *samplev1alpha1.Foo
 		results []result
 		reason  string
 	}{
-		"a deletion of a Foo without children": {late, nil, "Terminating"},
-		"a deletion":                           {late, []result{rollingOut, has()}, "Terminating"},
-		"the first of two":                     {a(), []result{rollingOut, conflict}, "Progressing"},
-		"the first of two others":              {a(), []result{conflict, rollingOut}, "DeploymentConflict"},
-		"the second of two":                    {a(), []result{has(), conflict}, "DeploymentConflict"},
+		"a deletion without children": {a(footest.BeingDeleted), nil, "Terminating"},
+		"a deletion":                  {a(footest.BeingDeleted), []result{rollingOut, conflict}, "Terminating"},
+		"the first of two":            {a(), []result{rollingOut, conflict}, "Progressing"},
+		"the second of two":           {a(), []result{has(), conflict}, "DeploymentConflict"},
 	} {
 		footest.ExpectEqual(t, name, row.reason, footest.ConditionOf(reported(shipped, row.foo, footest.Now, row.results...)).Reason)
 	}
@@ -135,6 +133,23 @@ func TestAConditionOfAChild(t *testing.T) {
 	}
 }
 
+// The API package, which clients import, has constants of its own for what the controller writes.
+func TestTheAPINamesWhatTheControllerWrites(t *testing.T) {
+	footest.ExpectEqual(t, "the types of conditions",
+		[]string{samplev1alpha1.ConditionReady, samplev1alpha1.ConditionStalled, samplev1alpha1.ConditionSuspended},
+		[]string{plan.ConditionReady, plan.ConditionStalled, plan.ConditionSuspended})
+	footest.ExpectEqual(t, "the reasons", []string{
+		samplev1alpha1.ReasonAvailable, samplev1alpha1.ReasonProgressing, samplev1alpha1.ReasonDegraded, samplev1alpha1.ReasonUnavailable,
+		samplev1alpha1.ReasonTerminating, samplev1alpha1.ReasonSuspended, samplev1alpha1.ReasonRepairsUndone,
+		samplev1alpha1.ReasonDeploymentConflict, samplev1alpha1.ReasonDeploymentFailed,
+	}, []string{
+		plan.ReasonAvailable, plan.ReasonProgressing, plan.ReasonDegraded, plan.ReasonUnavailable,
+		plan.ReasonTerminating, plan.ReasonSuspended, plan.ReasonRepairsUndone,
+		"Deployment" + plan.SuffixConflict, "Deployment" + plan.SuffixFailed,
+	})
+	footest.ExpectEqual(t, "the annotation", samplev1alpha1.AnnotationAdoptBy, shipped.OwnerKind.AdoptBy())
+}
+
 // A row without Judge returns no message, but the condition needs one.
 func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	row := deployment(Options{Image: footest.DefaultImage})
@@ -179,10 +194,8 @@ func declared(image string) *plan.Kind { return Declared(Options{Image: image})[
 
 // result is a step of a sync and what came of it.
 type result struct {
-	Action, Pending plan.Action
-	// Named is the object with the name that the Foo wants, and Current the Foo's child. CurrentDrift
-	// is how that differs from what the Foo asks for.
-	Named, Current              plan.Object
+	Action, Pending             plan.Action
+	Named, Current              plan.Object // with the name that the Foo wants, and what the Foo has
 	CurrentDrift                string
 	Obsolete, InService         []plan.Object
 	Failure                     error
