@@ -222,7 +222,9 @@ func FuzzSteps(f *testing.F) {
 // A child that a Foo no longer wants stays while the name of another child is taken.
 func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 	kind := declared(footest.DefaultImage)
-	kind.Children = append(kind.Children[:1], plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{Kind: "ConfigMap", Name: func(*samplev1alpha1.Foo) string { return "" }}.Of(kind))
+	kind.Children = append(kind.Children[:1], plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
+		Kind: "ConfigMap", Name: func(foo *samplev1alpha1.Foo) string { return foo.Name }, Wanted: func(*samplev1alpha1.Foo) bool { return false },
+	}.Of(kind))
 	unset := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: footest.Namespace, OwnerReferences: child("a").GetOwnerReferences()}}
 	for name, row := range map[string]struct {
 		named plan.Object

@@ -77,7 +77,7 @@ type ChildKind struct {
 
 // Of returns the row without its types, as a row in the table of an owner's kind.
 func (r Row[F, T]) Of(owner *Kind) *ChildKind {
-	c := &ChildKind{OwnerKind: owner, lacks: r.lacks(), typeOf: reflect.TypeFor[T]().Elem()}
+	c := &ChildKind{OwnerKind: owner, lacks: r.lacks(), typeOf: reflect.TypeFor[T]()}
 	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition, r.Blocks
 	c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
 	c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
@@ -120,7 +120,7 @@ func (r Row[F, T]) lacks() (missing []string) {
 
 // Empty returns a new object of the kind.
 func (c *ChildKind) Empty() Object {
-	return reflect.New(c.typeOf).Interface().(Object) //nolint:forcetypeassert // it is T
+	return reflect.New(c.typeOf.Elem()).Interface().(Object) //nolint:forcetypeassert // it is T
 }
 
 // Check returns an error that names the missing fields of a row.
