@@ -175,8 +175,7 @@ func (c *Controller) runWorkers(ctx, leaseCtx context.Context, workers int, hand
 		for ctx.Err() == nil && c.processNextWorkItem(syncCtx) {
 		}
 	}
-	c.queue.SetWorkers(workers)
-	c.queue.OnHandOver(func() { wg.Go(worker) })
+	c.queue.SetWorkers(workers, func() { wg.Go(worker) })
 	for range workers {
 		wg.Go(worker)
 	}

@@ -79,8 +79,7 @@ func run(ctx context.Context, client kubernetes.Interface, workers int) error {
 			c.queue.Done(key)
 		}
 	}
-	c.queue.SetWorkers(workers)
-	c.queue.OnHandOver(func() { wg.Go(worker) })
+	c.queue.SetWorkers(workers, func() { wg.Go(worker) })
 	if cache.WaitFor(ctx, "handlers", handlers.HasSyncedChecker()) {
 		for range workers {
 			wg.Go(worker)

@@ -26,21 +26,14 @@ const (
 // fairQueue stores the keys of a work queue, decides which one is next, and bounds the number of
 // syncs that run at the same time.
 //
-// client-go's own storage is first come, first served (kubernetes/kubernetes#25744
-// requests a fair one). Here namespaces take turns, so that a namespace with thousands
-// of waiting objects does not delay the only object of another. Namespaces whose syncs
-// take longer get fewer turns. A controller that starts or resyncs queues all its
-// objects, most of which need nothing: these keys have low priority. They are served
-// when no other key waits, and after every inARow other keys.
+// client-go's own storage is first come, first served (kubernetes/kubernetes#25744 requests a
+// fair one). Here a namespace is charged for the time in which its syncs hold turns: from Get to
+// Done, except while a call hangs. Like a goroutine of Go in a system call, a sync then hands its
+// turn over. When the call has returned, it waits for another, ahead of new keys.
 //
-// A sync holds a turn from Get to Done, except while a call hangs: like a goroutine of Go in a
-// system call, it then hands the turn over to another worker. When the call has returned, the
-// sync waits for a turn, ahead of new keys. So no webhook that times out occupies the workers.
-//
-// A namespace is charged for the time in which its syncs hold turns. A turn begins at a point
-// in virtual time, which passes for a namespace only while it is served, and the namespace with
-// the earliest next turn is served (start-time fair queuing, Goyal et al. 1996). If turns take
-// no time, this is a round robin.
+// A turn begins at a point in virtual time, which passes for a namespace only while it is served,
+// and the namespace with the earliest next turn is served (start-time fair queuing, Goyal et al.
+// 1996). If turns take no time, this is a round robin.
 type fairQueue struct {
 	clock clock.PassiveClock
 

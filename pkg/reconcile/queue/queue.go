@@ -26,13 +26,12 @@
 //			q.Done(key)
 //		}
 //	}
-//	q.SetWorkers(2)
-//	q.OnHandOver(func() { wg.Go(worker) })
+//	q.SetWorkers(2, func() { wg.Go(worker) })
 //	for range 2 {
 //		wg.Go(worker)
 //	}
 //
-// SetWorkers and OnHandOver are optional: without them, only the order of keys is different.
+// SetWorkers is optional: without it, only the order of keys is different.
 //
 // # Back-off
 //
@@ -87,20 +86,14 @@ func (q *Queue) AddLowPriority(key cache.ObjectName) {
 	q.Add(key)
 }
 
-// SetWorkers sets the number of syncs that may run at the same time. Without it, there is no
-// bound.
-func (q *Queue) SetWorkers(count int) {
+// SetWorkers sets the number of syncs that may run at the same time, at least 1. When one hands its
+// turn over because a call hangs, the queue calls start, which must start a further worker: a
+// goroutine that calls Get until that returns true. If start is nil, no turn is handed over.
+// Without SetWorkers, there is no bound.
+func (q *Queue) SetWorkers(count int, start func()) {
 	q.fair.mu.Lock()
 	defer q.fair.mu.Unlock()
-	q.fair.workers = count
-}
-
-// OnHandOver makes the queue hand over the turns of syncs whose calls hang. It calls start for
-// each, which must start a further worker: a goroutine that calls Get until that returns true.
-func (q *Queue) OnHandOver(start func()) {
-	q.fair.mu.Lock()
-	defer q.fair.mu.Unlock()
-	q.fair.start = start
+	q.fair.workers, q.fair.start = count, start
 }
 
 // HasWaiting reports whether keys of a namespace are waiting for a worker. It may briefly count

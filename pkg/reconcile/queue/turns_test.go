@@ -52,8 +52,7 @@ func share(t *testing.T, workers int, calls func(key cache.ObjectName) []time.Du
 			}
 			s.count(&s.goroutines, -1, 0)
 		}
-		s.SetWorkers(workers)
-		s.OnHandOver(func() { wg.Go(worker) })
+		s.SetWorkers(workers, func() { wg.Go(worker) })
 		for range workers {
 			wg.Go(worker)
 		}
@@ -277,8 +276,7 @@ func TestRandomTurns(t *testing.T) {
 func TestTheEndOfASyncWithoutATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New("", clock.RealClock{})
-		q.SetWorkers(1)
-		q.OnHandOver(func() {})
+		q.SetWorkers(1, func() {})
 		q.Add(key("a/1"))
 		q.Add(key("a/2"))
 		q.Get()
