@@ -143,11 +143,17 @@ func (q *Queue) Done(key cache.ObjectName) {
 	}
 }
 
-// ShutDown ends the workers and the waiting for turns.
+// ShutDown ends the workers and the waiting for turns. Keys that wait are left.
 func (q *Queue) ShutDown() {
 	q.fair.mu.Lock()
 	q.fair.shutDown = true
 	q.fair.changed.Broadcast()
 	q.fair.mu.Unlock()
 	q.TypedDelayingInterface.ShutDown()
+}
+
+// ShutDownWithDrain is like ShutDown, and waits for the syncs in progress.
+func (q *Queue) ShutDownWithDrain() {
+	q.ShutDown()
+	q.TypedDelayingInterface.ShutDownWithDrain()
 }

@@ -301,6 +301,26 @@ func TestTheEndOfASyncWithoutATurn(t *testing.T) {
 	})
 }
 
+// TestAShutdownWithDrain checks that it waits for the syncs in progress alone.
+func TestAShutdownWithDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New("", clock.RealClock{})
+		q.SetWorkers(2, nil)
+		q.Add(key("a/1"))
+		q.Get()
+		ended := make(chan bool, 1)
+		go func() {
+			_, end := q.Get()
+			ended <- end
+		}()
+		began := time.Now()
+		time.AfterFunc(time.Minute, func() { q.Done(key("a/1")) })
+		q.ShutDownWithDrain()
+		expectEqual(t, "the time of the sync in progress", time.Minute, time.Since(began))
+		expectEqual(t, "whether the other worker ends", true, <-ended)
+	})
+}
+
 // gauges keeps the longest time that a sync has been running, in seconds.
 type gauges struct{ longest float64 }
 
