@@ -41,14 +41,15 @@
 // comes or its inputs change, and [Backoff.InBackoff] lets handlers drop events that would have no
 // effect. Begin, Try, Fail, Succeed, MarkReported, End and Forget record; the others only ask.
 //
-// [NextAttempt] chooses the delay after an error, which it tells apart as package failure does: 5 ms,
-// doubled with each failure up to 5 min; after a refusal, such as a quota's, from 1 s; or what the API
-// server asks for. A sync whose cache lacks its own last write ends early, with failure.ErrStale.
+// [NextAttempt] says how an error is retried, as package failure tells it apart. The delay is 5 ms,
+// doubled with each failure up to 5 min; after a refusal, such as a quota's, it begins with 1 s; or
+// it is what the API server asks for. A sync that finds that a cache lacks the controller's own
+// last write ends with failure.ErrStale.
 //
 // # Costs
 //
-// Get compares the namespaces that have waiting keys: about 20 µs for 10,000. At most 100 syncs without a
-// turn have a goroutine each. A Backoff holds only keys whose last sync failed, until Forget.
+// Get compares the namespaces that have waiting keys: about 20 µs for 10,000. At most 100 syncs
+// without a turn have a goroutine each. A Backoff holds the keys whose last sync failed.
 package queue
 
 import (
