@@ -2,28 +2,38 @@
 
 // Package mutants has copies of the project with one mistake each. The tests are as good as
 // the mutants that they notice: record runs test suites on each, and says which do.
+//
+// A mutant names a function and an operator:
+//
+//	{"a child in deletion is repaired", "plan.ChildKind.Decide", Never("IsTerminating", "named")}
+//
+// The operator finds its place by what is mentioned there: names, literals, operators such as !=, and
+// keywords. The place is the smallest part of the function that mentions all of them, here
+// IsTerminating(named), and it must be the only one. So the table of mutants stays as it is when a
+// function moves to another file, a package to another folder, or when code is reformatted.
 package mutants
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
-// Mutant is a mistake: in a file of the project, one text instead of another.
+// Mutant is a mistake in one place of the project.
 type Mutant struct {
 	// Name says what the mistake is. No other mutant has it.
 	Name string
-	// File is relative to the project's root.
-	File string
-	// From occurs once in the file. To takes its place.
-	From, To string
+	// In is a function, method, variable or constant of a package. What follows it restricts the
+	// mistake to the smallest statement, case or element that mentions all of that, such as
+	// "queue.NextAttempt IsLostRace". For Text, In is a path.
+	In string
+	Op Operator
 }
+
+// ErrAbsent means that the project does not have a mutant's package or folder.
+var ErrAbsent = errors.New("the project does not have it")
 
 // All returns the mutants, those of the sync first.
 func All() []Mutant { return slices.Concat(Sync, Linked, Installed) }
@@ -38,40 +48,27 @@ func Named(name string) Mutant {
 	panic(fmt.Sprintf("there is no mutant %q", name))
 }
 
-// Source returns a mutant's file, with the mistake.
-func (m Mutant) Source(root string) ([]byte, error) {
-	text, err := os.ReadFile(filepath.Join(root, m.File))
-	if err != nil {
-		return nil, err
-	}
-	if n := strings.Count(string(text), m.From); n != 1 {
-		return nil, fmt.Errorf("%s has the text of the mutant %q %d times, not once:\n%s", m.File, m.Name, n, m.From)
-	}
-	return []byte(strings.Replace(string(text), m.From, m.To, 1)), nil
-}
-
-// IsOfDeletedFolder reports whether a mutant's file is in a directory that the project does not
-// have any more.
-func (m Mutant) IsOfDeletedFolder(root string) bool {
-	_, err := os.Stat(filepath.Join(root, filepath.Dir(m.File)))
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// Overlay writes a mutant's file into a directory, and a list for the flag -overlay of the go
-// command, whose path it returns.
-func (m Mutant) Overlay(root, folder string) (list string, err error) {
-	text, err := m.Source(root)
+// Apply returns a mutant's file, relative to the project's root, and its text with the mistake.
+func (m Mutant) Apply(root string) (file string, text []byte, err error) {
+	p, err := m.Op.find(os.DirFS(root), m.In)
 	if err == nil {
-		root, err = filepath.Abs(root)
+		text, err = m.Op.replace(p)
 	}
+	if err != nil {
+		return "", nil, fmt.Errorf("the mutant %q: %s: %w", m.Name, m.In, err)
+	}
+	return p.file, text, nil
+}
+
+// Overlay writes a mutant's file into a directory, and a list for the flag -overlay of a go command
+// that runs in root. It returns the list's path.
+func (m Mutant) Overlay(root, folder string) (list string, err error) {
+	file, text, err := m.Apply(root)
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(folder, filepath.Base(m.File))
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, m.File): file}})
-	if err != nil {
-		return "", err
-	}
+	mutated := filepath.Join(folder, filepath.Base(file))
 	list = filepath.Join(folder, "overlay.json")
-	return list, errors.Join(os.WriteFile(file, text, 0o600), os.WriteFile(list, replace, 0o600))
+	replace := fmt.Appendf(nil, `{"Replace": {%q: %q}}`, file, mutated)
+	return list, errors.Join(os.WriteFile(mutated, text, 0o600), os.WriteFile(list, replace, 0o600))
 }

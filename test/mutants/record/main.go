@@ -62,7 +62,10 @@ func record(ctx context.Context, chosen string, suites []string, file string) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	tried := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool { return !pattern.MatchString(m.Name) || m.IsOfDeletedFolder(tree) })
+	tried := slices.DeleteFunc(mutants.All(), func(m mutants.Mutant) bool {
+		_, _, err := m.Apply(tree)
+		return !pattern.MatchString(m.Name) || errors.Is(err, mutants.ErrAbsent)
+	})
 	for i, m := range tried {
 		for _, suite := range suites {
 			if slices.ContainsFunc(known, func(row []string) bool { return row[0] == m.Name && row[1] == suite }) {
@@ -109,7 +112,7 @@ func worktree(ctx context.Context) (tree string, remove func() error, err error)
 	if err := git(ctx, "worktree", "add", "--detach", tree); err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	// Its test would notice each mutant, because a mutant can't be applied twice.
+	// Its test would notice mutants, because most can't be applied twice.
 	if err := os.WriteFile(filepath.Join(tree, "test", "mutants", "mutants_test.go"), []byte("package mutants_test\n"), 0o600); err != nil {
 		return "", nil, err
 	}
@@ -143,11 +146,11 @@ var failed = regexp.MustCompile(`^\s*(?:--- FAIL: (\S+)|FAIL\s+(\S+)|(panic: .*)
 
 // try runs a suite with a mutant, up to the first failure.
 func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outcome, error) {
-	text, err := m.Source(tree)
+	file, text, err := m.Apply(tree)
 	if err != nil {
 		return outcome{}, err
 	}
-	path := filepath.Join(tree, m.File)
+	path := filepath.Join(tree, file)
 	original, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
@@ -155,13 +158,13 @@ func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outc
 	if err != nil {
 		return outcome{}, err
 	}
-	defer func() { _ = os.WriteFile(path, original, 0o600) }() // the next mutant of the file would not apply
+	defer func() { _ = os.WriteFile(path, original, 0o600) }() // the next mutant is to have one mistake, too
 
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
 	by := ""
-	for _, command := range commands(m, suite) {
+	for _, command := range commands(file, suite) {
 		if by, err = firstFailure(bounded, tree, command); by != "" || err != nil {
 			break
 		}
@@ -172,12 +175,12 @@ func try(ctx context.Context, tree string, m mutants.Mutant, suite string) (outc
 	return outcome{by, time.Since(began).Round(time.Second)}, errors.Join(err, ctx.Err())
 }
 
-// commands returns what runs a suite. Of the unit tests, those of the mutant's own package run
+// commands returns what runs a suite. Of the unit tests, those of the mutated file's package run
 // twice, because they notice most mutants and take seconds.
-func commands(m mutants.Mutant, suite string) [][]string {
+func commands(file, suite string) [][]string {
 	whole := []string{"make", suite, "FAULTS_SEED=1"}
-	if suite == "test-unit" && strings.HasSuffix(m.File, ".go") {
-		return [][]string{{"go", "test", "-vet=off", "-count=1", "-failfast", "-timeout=3m", "./" + filepath.Dir(m.File)}, whole}
+	if suite == "test-unit" && strings.HasSuffix(file, ".go") {
+		return [][]string{{"go", "test", "-vet=off", "-count=1", "-failfast", "-timeout=3m", "./" + filepath.Dir(file)}, whole}
 	}
 	return [][]string{whole}
 }
