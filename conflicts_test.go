@@ -24,7 +24,7 @@ func TestAFooThatIsRecreatedWaitsForTheCollector(t *testing.T) {
 		advance(time.Second)
 		f.deleteFoo("a")
 		f.put(footest.Foo("a", footest.WithFooUID("uid-new")))
-		advance(uncollectedFor - time.Second)
+		advance(time.Minute - time.Second)
 		f.expectReady("a", "False Progressing of 1")
 		f.expectStalled("")
 		advance(2 * time.Second)

@@ -71,7 +71,7 @@ var exploredState = explore.State{
 	"memory.Rollouts":     "Clock:not Limit:not begun waiting",
 	"memory.Map":          "byKey",
 	"memory.Owner":        "uid Written stale postponed losses Pruned Transition children",
-	"memory.Child":        "kind Written Confirmed NewSpec Problem repairs",
+	"memory.Child":        "kind Written Confirmed newSpec problem repairs",
 	"memory.Written":      "resourceVersion at",
 	"memory.Confirmation": "generation child resourceVersion version recurs",
 	"memory.Problem":      "what since",

@@ -91,7 +91,7 @@ func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
 func TestAfterItsFirstWriteASpecIsNotNew(t *testing.T) {
 	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a", footest.Drifted)), func(f *fixture) {
 		footest.Must(t, f.sync())
-		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.NewSpec != 0 {
+		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); !known.IsRepair(f.cachedFoo("a")) {
 			t.Errorf("after the write, %+v is known", known)
 		}
 	})
@@ -243,7 +243,7 @@ func TestASecondAttemptIsNoRepair(t *testing.T) {
 		}
 		f.scale("a", 8) // a new spec that needs no write
 		advance(time.Second)
-		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("update web").Count() > 0 || known.NewSpec != 0 {
+		if known := f.known.Of(f.cachedFoo("a")).Child(footest.Primary.Kind); known.Repairs("update web").Count() > 0 || !known.IsRepair(f.cachedFoo("a")) {
 			t.Errorf("after changes of the spec, %+v is known", known)
 		}
 	})

@@ -75,7 +75,7 @@ func TestARefusalThatLastsIsStalled(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
 		refused := f.refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 		defer f.start(2)()
-		advance(refusedFor - time.Second)
+		advance(29 * time.Second)
 		f.expectStalled("")
 		advance(time.Minute)
 		f.expectStalled(failed)

@@ -10,8 +10,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -24,20 +24,13 @@ import (
 	"example.com/sample-controller/pkg/reconcile/table"
 )
 
-const (
-	// refusedFor is how long a child must have been refused before the Foo counts as stalled.
-	// Some refusals pass by themselves: see queue.RefusedRetry.
-	refusedFor = 30 * time.Second
-	// uncollectedFor is how long the child of an earlier Foo must have waited for the garbage
-	// collector before the Foo counts as stalled. A new leader of kube-controller-manager takes 15 s.
-	uncollectedFor = time.Minute
-)
-
 // take takes a step of a sync, and returns its outcome. It skips a step that failed and is still in
 // back-off, unless something other than the child's status has changed. The back-off is known
 // before the status is written, so that the event of that write does not wake the key.
 func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
-	s.observeSpec(step)
+	if !s.c.backoff.IsFailing(s.key, queue.PartStatus) && !s.c.crdMismatch.HasNoSubresource() { // else the status does not tell
+		s.known.Child(step.Kind).ObserveSpec(step, s.lastSent().GetObservedGeneration())
+	}
 	inputs, outcome := step.Inputs(), step.AsFound()
 	err := s.c.backoff.Try(s.key, step.Part, inputs)
 	outcome.Held = err != nil
@@ -50,8 +43,7 @@ func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
 		}
 	}
 	outcome.Err, outcome.Stale = err, queue.IsExpected(err)
-	s.observeProblem(step, &outcome)
-	return outcome
+	return s.known.Child(step.Kind).ObserveProblem(step, outcome, s.c.clock.Now())
 }
 
 // carryOut makes the writes of a step, if there are any.
@@ -91,35 +83,16 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 	default:
 		return outcome, false
 	}
-	repairs := s.repairsOf(step)
+	known, now := s.known.Child(step.Kind), s.c.clock.Now()
+	repairs := known.RepairsOf(step)
 	repairs.Undo()
-	if outcome.Again = repairs.Wait(s.c.clock.Now()); outcome.Again > 0 {
-		s.observeFights(step, &outcome)
-	} else if s.isRepair(step) && step.Action == plan.ActionUpdate && step.IsRestarting(step.Found, s.owner, step.View) {
+	if outcome.Again = repairs.Wait(now); outcome.Again > 0 {
+		outcome = known.ObserveFights(step, outcome, s.c.fightPeriod, now)
+	} else if known.IsRepair(s.owner) && step.Action == plan.ActionUpdate && step.IsRestarting(step.Found, s.owner, step.View) {
 		outcome.Again = s.c.rollouts.Begin(s.key) // a change of the Foo's spec does not wait
 	}
 	outcome.Paced = outcome.Again > 0
 	return outcome, outcome.Paced
-}
-
-// observeProblem records since when something is in the way of a child.
-func (s *ownerSync) observeProblem(step *plan.Step, outcome *plan.Outcome) {
-	problem, now, left := &s.known.Child(step.Kind).Problem, s.c.clock.Now(), time.Duration(0)
-	switch {
-	case failure.IsRefusal(outcome.Err):
-		left = refusedFor - problem.Observe(fmt.Sprint("refused ", s.owner.GetGeneration()), now)
-	case outcome.Err != nil: // it says nothing about the problem
-		return
-	case step.Action == plan.ActionLeave && step.IsOfEarlierOwner():
-		left = uncollectedFor - problem.Observe(fmt.Sprint("uncollected ", step.Found.GetUID()), now)
-		outcome.Again = plan.Sooner(outcome.Again, max(0, left)) // no event says that nothing happens
-	case len(step.Obsolete) > 0, step.Action == plan.ActionDelete: // another deletion may have been refused
-		return
-	default:
-		*problem = memory.Problem{}
-		return
-	}
-	outcome.Lasts = left <= 0
 }
 
 // create creates a Foo's child. A Foo with a status may already have had one. Read such a Foo
@@ -142,7 +115,7 @@ func (s *ownerSync) create(ctx context.Context, step *plan.Step) (outcome plan.O
 	}
 	outcome, err = s.wrote(ctx, step, "create", "Created", created)
 	if err == nil && outcome.Drift == "" { // admission is not an opponent
-		s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionCreate, Name: created.GetName()})
+		outcome = s.repaired(ctx, step, outcome, plan.Fight{Write: plan.ActionCreate, Name: created.GetName()})
 	}
 	return outcome, err
 }
@@ -197,10 +170,32 @@ func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.O
 		klog.FromContext(ctx).Info("The stored "+step.Kind+" differs from what was sent, perhaps because of an admission webhook; leaving it until the "+step.OwnerKind.Name+" or the "+step.Kind+" changes",
 			step.LogKey(), klog.KObj(updated), "differs", outcome.Drift)
 	} else if step.Action == plan.ActionUpdate { // admission is not an opponent
-		s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionUpdate, Name: step.Key.Name, By: plan.ChangedBy(live, patch), Drift: step.Drift})
+		outcome = s.repaired(ctx, step, outcome, plan.Fight{Write: plan.ActionUpdate, Name: step.Key.Name, By: plan.ChangedBy(live, patch), Drift: step.Drift})
 	}
 	s.known.Child(step.Kind).Confirmed = memory.ConfirmationBy(s.owner, updated, outcome.Drift)
 	return outcome, nil
+}
+
+// repaired records a write to a child that was made necessary by another client, if it was.
+func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome plan.Outcome, fight plan.Fight) plan.Outcome {
+	known, now := s.known.Child(step.Kind), s.c.clock.Now()
+	repairs, isRepair := known.RepairsOf(step), known.IsRepair(s.owner)
+	if fight.Write == plan.ActionDelete {
+		// What is left over from a rename is deleted before the status says Ready.
+		isRepair = plan.SaysReady(s.owner) || repairs.Count() > 0 || s.c.crdMismatch.HasNoSubresource()
+	}
+	known.CarriedOut()
+	if !isRepair {
+		return outcome
+	}
+	repairs.Observe(s.owner, fight, now)
+	again := fight.By.Name != fieldManager && s.c.opponents.Observe(s.owner, step.Kind, fight)
+	if again && repairs.Count() == 1 { // the last one had lasted, so that this is no fight
+		message := fight.Describe(step.ChildKind)
+		s.c.recorder.Event(s.owner, corev1.EventTypeWarning, plan.ReasonRepairsUndone, message)
+		klog.FromContext(ctx).Info("Another client makes the same repair necessary again and again", "opponent", fight.By.Name, "message", message)
+	}
+	return known.ObserveFights(step, outcome, s.c.fightPeriod, now)
 }
 
 // recheckOwner reads the Foo live and returns nil if it still has the cached desired state.
@@ -241,9 +236,9 @@ func (s *ownerSync) wrote(ctx context.Context, step *plan.Step, verb, did string
 // first time in a generation, it reads the child live, unless the cached child is known to be
 // newer than the spec.
 func (s *ownerSync) confirm(ctx context.Context, step *plan.Step) (plan.Outcome, error) {
-	known, outcome := s.known.Child(step.Kind), step.AsFound()
-	known.NewSpec = 0
-	s.observeFights(step, &outcome)
+	known := s.known.Child(step.Kind)
+	known.CarriedOut()
+	outcome := known.ObserveFights(step, step.AsFound(), s.c.fightPeriod, s.c.clock.Now())
 	switch {
 	case step.Found == nil || !step.Wanted(s.owner):
 		return outcome, nil
@@ -300,9 +295,8 @@ func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.O
 		return outcome, &failure.CallError{Doing: "deleting the earlier", Done: "deleted", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
 	s.c.metrics.Wrote("delete", step.Resource.Resource)
-	s.repaired(ctx, step, &outcome, plan.Fight{Write: plan.ActionDelete, Name: step.Key.Name, By: plan.CreatedBy(live)})
 	klog.FromContext(ctx).V(2).Info("Deleted "+step.Kind+" with an earlier name", step.LogKey(), klog.KObj(live))
-	return outcome, nil
+	return s.repaired(ctx, step, outcome, plan.Fight{Write: plan.ActionDelete, Name: step.Key.Name, By: plan.CreatedBy(live)}), nil
 }
 
 // hasTakenOver reports whether the child that a Foo wants has taken over from the one to delete. It

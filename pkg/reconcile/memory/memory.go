@@ -54,16 +54,16 @@ type Owner struct {
 //	field      what it remembers                       so that                                   until
 //	Written    the newest write to one                 no sync acts on a cache without it        the cache has it
 //	Confirmed  what was stored for the newest spec     no older version makes the owner ready    the status says ready
-//	NewSpec    a generation not carried out yet        a second attempt does not pass as repair  it is carried out
-//	Problem    since when something is in the way      what passes by itself stalls no owner     it is gone
+//	newSpec    a generation not carried out yet        a second attempt does not pass as repair  it is carried out
+//	problem    since when something is in the way      what passes by itself stalls no owner     it is gone
 //	repairs    how often in a row each was undone      the opponent does not set the pace        a repair lasts
 type Child struct {
 	kind string
 
 	Written   Written
 	Confirmed Confirmation
-	NewSpec   int64
-	Problem   Problem
+	newSpec   int64
+	problem   Problem
 	repairs   []*Series
 }
 
@@ -88,26 +88,8 @@ func (c *Child) Repairs(what string) *Series {
 	return least
 }
 
-// AllRepairs returns the repairs of all objects that are remembered.
-func (c *Child) AllRepairs() []*Series { return c.repairs }
-
 func (c *Child) isEmpty() bool {
-	return len(c.repairs) == 0 && c.Written == Written{} && c.Confirmed == Confirmation{} && c.NewSpec == 0 && c.Problem == Problem{}
-}
-
-// Problem is what keeps a child from being as its owner wants it, and since when. Some problems
-// pass by themselves.
-type Problem struct {
-	what  string
-	since time.Time
-}
-
-// Observe records that there is a problem, and returns for how long.
-func (p *Problem) Observe(what string, now time.Time) time.Duration {
-	if p.what != what {
-		*p = Problem{what, now}
-	}
-	return now.Sub(p.since)
+	return len(c.repairs) == 0 && c.Written == Written{} && c.Confirmed == Confirmation{} && c.newSpec == 0 && c.problem == Problem{}
 }
 
 // Child returns the memory of the child of a kind.

@@ -30,8 +30,8 @@ var remembers = map[string]func(known *Owner){
 	"a confirmation": func(known *Owner) {
 		known.Child("A").Confirmed = ConfirmationBy(footest.Foo("a"), footest.Child("a"), "")
 	},
-	"a new spec": func(known *Owner) { known.Child("A").NewSpec = 2 },
-	"a problem":  func(known *Owner) { known.Child("A").Problem.Observe("refused", time.Unix(0, 0)) },
+	"a new spec": func(known *Owner) { known.Child("A").newSpec = 2 },
+	"a problem":  func(known *Owner) { known.Child("A").problem.observe("refused", time.Unix(0, 0)) },
 	"a loss of readiness": func(known *Owner) {
 		known.WroteStatus(withStatus("a", footest.Settled("a")), withStatus("a", footest.Rolling(1)), time.Unix(0, 0))
 	},

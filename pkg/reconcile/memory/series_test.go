@@ -172,7 +172,7 @@ func TestTheObjectsWhoseRepairsAreKnownAreBounded(t *testing.T) {
 	for i := range 2 * maxRepaired {
 		known.Repairs(fmt.Sprint("old-", i)).Observe(foo, byOther, now.Add(time.Duration(i)))
 	}
-	footest.ExpectEqual(t, "how many are known", maxRepaired, len(known.AllRepairs()))
+	footest.ExpectEqual(t, "how many are known", maxRepaired, len(known.repairs))
 	footest.ExpectEqual(t, "how often they were repaired", []int{freeRepairs, 1, 0}, []int{
 		known.Repairs("web").Count(), known.Repairs(fmt.Sprint("old-", 2*maxRepaired-1)).Count(), known.Repairs("old-0").Count(),
 	})
