@@ -70,8 +70,8 @@ func (w world) statusAfter(after result, now metav1.Time) plan.Owner {
 		after.CurrentDrift = w.DescribeDrift(after.Current, w.foo, w.view())
 	}
 	step, outcome := after.of(w.ChildKind, w.foo)
-	others := plan.Row[plan.Owner, plan.Object]{
-		Kind: "Other", Name: func(plan.Owner) string { return "other" }, Judge: func(plan.Object) plan.Readiness { return plan.Ready("Others are ready") },
+	others := plan.Row[plan.Owner, *corev1.ConfigMap]{
+		Kind: "Other", Name: func(plan.Owner) string { return "other" }, Judge: func(*corev1.ConfigMap) plan.Readiness { return plan.Ready("Others are ready") },
 	}.Of(w.OwnerKind)
 	ready, found := (result{Action: plan.ActionNone, Current: &corev1.ConfigMap{}}).of(others, w.foo)
 	return w.OwnerKind.WithStatus(w.foo, []*plan.Step{step, ready}, []plan.Outcome{outcome, found}, now)

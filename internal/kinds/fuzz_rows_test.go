@@ -39,7 +39,7 @@ type row struct {
 	kind *footest.Kind
 }
 
-func rowOf(child *plan.ChildKind) row { return row{child, footest.Served(child.Resource.Resource)} }
+func rowOf(child *plan.ChildKind) row { return row{child, footest.KindOf(child.Empty())} }
 
 func (r row) resource() string { return r.Resource.Resource }
 
@@ -240,7 +240,7 @@ func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 				if of == kind.Children[0] {
 					return plan.Found{Named: row.named}
 				}
-				return plan.Found{Controlled: []plan.Object{unset}}
+				return plan.Found{Named: unset, Controlled: []plan.Object{unset}}
 			})
 			for step := range world.Steps() {
 				taken = append(taken, step.Action)
