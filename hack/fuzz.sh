@@ -34,7 +34,7 @@ fuzz_package() (
 
 failed=0
 fuzz_package . example.com/sample-controller/... || failed=1
-fuzz_package pkg/reconcile/plan example.com/sample-controller/... || failed=1
+fuzz_package internal/kinds example.com/sample-controller/... || failed=1
 (cd test/fuzz && go test -vet=off -count=1 ${go_test_flags[@]+"${go_test_flags[@]}"} .) || failed=1
 fuzz_package test/fuzz k8s.io/apiextensions-apiserver/... || failed=1
 exit "${failed}"
