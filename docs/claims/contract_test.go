@@ -21,7 +21,7 @@ const moduleRoot = "../.."
 var testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
 
 // placed matches a test together with its directory.
-var placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|test/[a-z]+) `((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
+var placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|pkg/(?:process|reconcile)/[a-z]+|test/[a-z]+) `((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
 
 // endToEnd matches the list of end-to-end tests of a case.
 var endToEnd = regexp.MustCompile("e2e [^;|)]*")
@@ -60,13 +60,13 @@ func glob(t *testing.T, pattern string) []string {
 // TestTestsInDocumentsExist looks for each test that a document names, and for those whose
 // directory it names, there.
 func TestTestsInDocumentsExist(t *testing.T) {
-	existing := testsIn(t, ".", "test/*", "internal/*", "pkg/apis/*/*", "tools/*/test")
+	existing := testsIn(t, ".", "test/*", "internal/*", "pkg/apis/*/*", "pkg/process/*", "pkg/reconcile/*", "tools/*/test")
 	for _, document := range glob(t, "docs/*.md") {
 		document = filepath.Base(document)
 		text := read(t, "docs", document)
 		for _, match := range testName.FindAllStringSubmatch(text, -1) {
 			if !existing[match[1]] {
-				t.Errorf("docs/%s names %s, which is not in the root package, test/, internal/, pkg/apis/ or the tests of tools/", document, match[1])
+				t.Errorf("docs/%s names %s, which is not in the root package, test/, internal/, pkg/ or the tests of tools/", document, match[1])
 			}
 		}
 		for _, match := range placed.FindAllStringSubmatch(text, -1) {
@@ -76,9 +76,9 @@ func TestTestsInDocumentsExist(t *testing.T) {
 			}
 		}
 	}
-	// In the contract, a unit test without a directory is in the root package or internal/.
+	// In the contract, a unit test without a directory is in the root package, internal/, pkg/process/ or pkg/reconcile/.
 	rest := placed.ReplaceAllString(endToEnd.ReplaceAllString(read(t, "docs", "contract.md"), ""), "")
-	root := testsIn(t, ".", "internal/*")
+	root := testsIn(t, ".", "internal/*", "pkg/process/*", "pkg/reconcile/*")
 	for _, match := range testName.FindAllStringSubmatch(rest, -1) {
 		if !strings.HasPrefix(match[1], "check") && !root[match[1]] {
 			t.Errorf("docs/contract.md does not say in which folder %s is", match[1])
