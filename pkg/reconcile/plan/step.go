@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package plan decides what an owner needs: the steps of a sync, the objects to write, the status,
+// and the fields that the caches have to keep for these decisions. Its functions are pure: they use
+// no client, clock or context.
 package plan
 
 import (
