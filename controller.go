@@ -36,22 +36,22 @@ import (
 // grace period.
 const drainTimeout = 15 * time.Second
 
-// Controller creates each Foo's children, keeps their owned fields in the desired state, and
-// reports the result in the Foo's status.
+// Controller creates the children of each owner of a kind, such as a Foo's Deployment, keeps their
+// owned fields in the desired state, and reports the result in the owner's status.
 //
-// Event handlers add the key of a Foo to the queue. A worker takes a key and syncs that
-// Foo from the caches. However many events arrived in between, one sync sees the newest
-// state, and no Foo is synced twice at the same time. While a call of a sync hangs, another
+// Event handlers add the key of an owner to the queue. A worker takes a key and syncs that
+// owner from the caches. However many events arrived in between, one sync sees the newest
+// state, and no owner is synced twice at the same time. While a call of a sync hangs, another
 // worker takes its turn.
 type Controller struct {
 	kind *table.Kind
 
 	queue   *queue.Queue
 	backoff *queue.Backoff
-	// rollouts bounds how many Foos restart their Pods at the same time.
+	// rollouts bounds how many owners restart their Pods at the same time.
 	rollouts *memory.Rollouts
 
-	// known is what the controller remembers between the syncs of a Foo.
+	// known is what the controller remembers between the syncs of an owner.
 	known       memory.Map
 	crdMismatch *memory.CRDMismatch
 	replaced    *memory.Replaced
@@ -75,8 +75,8 @@ type Config struct {
 	// CallTimeout bounds each call to the API server.
 	CallTimeout time.Duration
 	Metrics     *metrics.Metrics
-	// MaxRollouts is how many Foos may restart their Pods at the same time because the Image
-	// has changed. 0 means no limit.
+	// MaxRollouts is how many owners may restart their Pods at the same time for another reason than
+	// a new spec, such as another image. 0 means no limit.
 	MaxRollouts int
 	// FightPeriod is how long a repair must last so that the next one does not count as part of a
 	// fight.
@@ -117,12 +117,12 @@ func (c *Controller) Resource() string { return c.kind.Resource.Resource }
 // statusResource returns the name of the kind's status in metrics.
 func (c *Controller) statusResource() string { return c.Resource() + "/status" }
 
-// CountByReady counts the Foos in the cache by the status of their condition Ready.
+// CountByReady counts the owners in the cache by the status of their condition Ready.
 func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
 	return plan.CountByReady(c.kind.Owners.Cache.List())
 }
 
-// HasWaiting reports whether Foos of a namespace are waiting for a worker.
+// HasWaiting reports whether owners of a namespace are waiting for a worker.
 func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
 
 // Run starts the workers and returns when ctx is done and they have ended. Call it once.
@@ -182,7 +182,7 @@ func (c *Controller) runWorkers(ctx, leaseCtx context.Context, workers int, hand
 	logger.Info("Stopping: waiting for syncs in progress")
 }
 
-// processNextWorkItem syncs the next Foo. It returns false if the worker must end: after the
+// processNextWorkItem syncs the next owner. It returns false if the worker must end: after the
 // queue has shut down, or because a sync that had handed its turn over has returned.
 func (c *Controller) processNextWorkItem(ctx context.Context) bool {
 	key, end := c.queue.Get()
@@ -230,7 +230,7 @@ func (c *Controller) handleErr(ctx context.Context, key cache.ObjectName, again 
 // errPanic represents a panic in a sync.
 var errPanic = errors.New("panic")
 
-// syncAndRecover calls syncHandler and turns a panic into an error, so that a Foo that
+// syncAndRecover calls syncHandler and turns a panic into an error, so that an owner that
 // triggers a bug does not stop the controller for the others.
 func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (again time.Duration, err error) {
 	defer func() {
@@ -242,16 +242,16 @@ func (c *Controller) syncAndRecover(ctx context.Context, key cache.ObjectName) (
 	return c.syncHandler(ctx, key)
 }
 
-// ownerSync is a sync of one Foo.
+// ownerSync is a sync of one owner.
 type ownerSync struct {
 	c     *Controller
 	key   cache.ObjectName
 	owner plan.Owner
-	// known is what earlier syncs of the Foo have left.
+	// known is what earlier syncs of the owner have left.
 	known *memory.Owner
 }
 
-// syncHandler brings the children of one Foo in line with it, and returns after which time to come
+// syncHandler brings the children of one owner in line with it, and returns after which time to come
 // again; 0 means that only an event can change anything. It reads the caches, decides, writes the
 // children that differ, and writes the status if it differs, even if the API server refused a child.
 // It may be called at any time and any number of times.
@@ -271,12 +271,12 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) (aga
 	return s.run(ctx)
 }
 
-// readFresh returns a Foo from the cache, or nil if there is none. A sync reads only caches that
+// readFresh returns an owner from the cache, or nil if there is none. A sync reads only caches that
 // contain its own last writes; if they don't, it returns ErrStale.
 func (c *Controller) readFresh(key cache.ObjectName) (plan.Owner, error) {
 	owner := c.kind.Owner(key)
 	if owner == nil {
-		return nil, nil //nolint:nilnil // a missing Foo is no error
+		return nil, nil //nolint:nilnil // a missing owner is no error
 	}
 	known, now := c.known.Of(owner), c.clock.Now()
 	err := known.Written.EnsureReady(c.kind.Owners.Cache, now, c.callTimeout)
@@ -308,7 +308,7 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	}
 	again, err = world.Again(), world.Err()
 	if queue.IsExpected(err) {
-		return again, err // a stale cache, for example, says nothing about the Foo: see queue.Attempt
+		return again, err // a stale cache, for example, says nothing about the owner: see queue.Attempt
 	}
 	after := world.Status(metav1.NewTime(s.c.clock.Now()))
 	if plan.IsAtRest(after) {

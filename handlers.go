@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// From events to keys: the event handlers add the keys of the affected Foos to the queue.
+// From events to keys: the event handlers add the keys of the affected owners to the queue.
 
 package main
 
@@ -54,12 +54,12 @@ func (c *Controller) addOwner(owner plan.Owner, isInInitialList bool) {
 	c.queue.Add(key)
 }
 
-// updateOwner handles changes and the periodic resync. A Foo whose last sync failed stays
+// updateOwner handles changes and the periodic resync. An owner whose last sync failed stays
 // in its back-off unless its desired state has changed.
 func (c *Controller) updateOwner(before, after plan.Owner) {
 	key := cache.MetaObjectToName(after)
 	if before.GetUID() != after.GetUID() {
-		// A deletion and a creation arrived as one update: forget the first Foo's failures.
+		// A deletion and a creation arrived as one update: forget the first owner's failures.
 		c.backoff.Forget(key)
 	}
 	switch {
@@ -71,22 +71,22 @@ func (c *Controller) updateOwner(before, after plan.Owner) {
 	}
 }
 
-// deleteOwner queues a deleted Foo once more, so that a sync forgets it.
+// deleteOwner queues a deleted owner once more, so that a sync forgets it.
 func (c *Controller) deleteOwner(deleted cache.DeletedObject[plan.Owner]) {
 	key := deleted.GetObjectName()
-	// Now, not in the sync: by then there may be another Foo with the same name.
+	// Now, not in the sync: by then there may be another owner with the same name.
 	c.backoff.Forget(key)
 	c.queue.Add(key)
 }
 
-// childHandlers adds the keys of the Foos that an object of a row is about.
+// childHandlers adds the keys of the owners that an object of a row is about.
 type childHandlers struct {
 	c   *Controller
 	row *table.Children
 }
 
-// added ignores the children of the initial list, because every Foo is in the initial list
-// of Foos.
+// added ignores the children of the initial list, because every owner is in the initial list
+// of owners.
 func (h childHandlers) added(child plan.Object, isInInitialList bool) {
 	if !isInInitialList {
 		h.enqueueOwnersOf(child)
@@ -101,7 +101,7 @@ func (h childHandlers) updated(before, after plan.Object) {
 		h.enqueueHolder(after)
 		return
 	}
-	// Both states, because a Foo may have lost the child.
+	// Both states, because an owner may have lost the child.
 	h.enqueueOwnersOf(before, after)
 }
 
@@ -115,7 +115,7 @@ func (h childHandlers) deleted(child cache.DeletedObject[plan.Object]) {
 	}
 }
 
-// enqueueOwnersOf adds the Foos that control a child in any of its states, and those that
+// enqueueOwnersOf adds the owners that control a child in any of its states, and those that
 // want its name and may be waiting for it. It adds each once: a worker could take a key
 // between two additions and sync it twice.
 func (h childHandlers) enqueueOwnersOf(states ...plan.Object) {
@@ -134,7 +134,7 @@ func (h childHandlers) enqueueOwnersOf(states ...plan.Object) {
 	}
 }
 
-// enqueueHolder adds the Foo that controls a child, or may adopt it: its adoption may have been
+// enqueueHolder adds the owner that controls a child, or may adopt it: its adoption may have been
 // refused because of what has changed now.
 func (h childHandlers) enqueueHolder(child plan.Object) {
 	key, ok := h.c.kind.HolderKey(child)
@@ -146,7 +146,7 @@ func (h childHandlers) enqueueHolder(child plan.Object) {
 	}
 }
 
-// maxAsking is how many of the Foos that want the same name are queued at once when its object
+// maxAsking is how many of the owners that want the same name are queued at once when its object
 // changes. Only one of them can have the name. The resync queues the others: any number of
-// Foos may want a name, and each change would queue all of them.
+// owners may want a name, and each change would queue all of them.
 const maxAsking = 16

@@ -20,7 +20,7 @@ import (
 )
 
 // updateStatus writes the status of after if it differs from the cached one, and records an
-// Event if the Foo's readiness changed. It does not write a status that the CRD would drop, or that
+// Event if the owner's readiness changed. It does not write a status that the CRD would drop, or that
 // may wait, and returns how long: see package memory.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) (wait time.Duration, err error) {
 	inputs, now := plan.StatusInputs(s.owner), s.c.clock.Now()
@@ -85,7 +85,7 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	return nil
 }
 
-// lastSent returns the Foo with the status last sent, so that one that the CRD drops has one Event.
+// lastSent returns the owner with the status last sent, so that one that the CRD drops has one Event.
 func (s *ownerSync) lastSent() plan.Owner {
 	if s.known.Pruned != nil {
 		return s.known.Pruned

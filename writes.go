@@ -66,7 +66,7 @@ func (s *ownerSync) carryOut(ctx context.Context, step *plan.Step) (plan.Outcome
 }
 
 // holdBack reports whether a write would be of no use now, and returns the outcome in its place: it
-// would again be stored with different values, it would be undone again, or too many Foos restart
+// would again be stored with different values, it would be undone again, or too many owners restart
 // their Pods already.
 func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) {
 	outcome = step.AsFound()
@@ -89,14 +89,14 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 	if outcome.Again = repairs.Wait(now); outcome.Again > 0 {
 		outcome = known.ObserveFights(step, outcome, s.c.fightPeriod, now)
 	} else if known.IsRepair(s.owner) && step.Action == plan.ActionUpdate && step.IsRestarting(step.Found, s.owner, step.View) {
-		outcome.Again = s.c.rollouts.Begin(s.key) // a change of the Foo's spec does not wait
+		outcome.Again = s.c.rollouts.Begin(s.key) // a change of the owner's spec does not wait
 	}
 	outcome.Paced = outcome.Again > 0
 	return outcome, outcome.Paced
 }
 
-// create creates a Foo's child. A Foo with a status may already have had one. Read such a Foo
-// live first: the cache may be stale and the Foo deleted.
+// create creates an owner's child. An owner with a status may already have had one. Read such an owner
+// live first: the cache may be stale and the owner deleted.
 func (s *ownerSync) create(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
 	if s.owner.GetObservedGeneration() > 0 {
 		if err := s.recheckOwner(ctx); err != nil {
@@ -134,9 +134,9 @@ func (s *ownerSync) earlier(ctx context.Context, step *plan.Step) (plan.Object, 
 	return live, err
 }
 
-// update updates a Foo's child, or makes the Foo the controller of a child that it may
+// update updates an owner's child, or makes the owner the controller of a child that it may
 // adopt. The cache holds only the fields that decisions use, so the update is based on a live
-// read, and its resourceVersion protects newer writes of others. Reading the Foo live
+// read, and its resourceVersion protects newer writes of others. Reading the owner live
 // protects a newer spec that the cache has not seen. Only changed fields are sent: an update
 // of the whole object would drop the fields that this client does not know.
 func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
@@ -198,7 +198,7 @@ func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome plan.
 	return known.ObserveFights(step, outcome, s.c.fightPeriod, now)
 }
 
-// recheckOwner reads the Foo live and returns nil if it still has the cached desired state.
+// recheckOwner reads the owner live and returns nil if it still has the cached desired state.
 // If the cached version is the newest, it clears the stale mark: the conflict had another
 // cause.
 func (s *ownerSync) recheckOwner(ctx context.Context) error {
@@ -232,7 +232,7 @@ func (s *ownerSync) wrote(ctx context.Context, step *plan.Step, verb, did string
 	return plan.Outcome{Child: child, Drift: step.DescribeDrift(child, s.owner, step.View)}, nil
 }
 
-// confirm keeps a stale cache from making a Foo ready. Before a Foo becomes ready for the
+// confirm keeps a stale cache from making an owner ready. Before an owner becomes ready for the
 // first time in a generation, it reads the child live, unless the cached child is known to be
 // newer than the spec.
 func (s *ownerSync) confirm(ctx context.Context, step *plan.Step) (plan.Outcome, error) {
@@ -260,9 +260,9 @@ func (s *ownerSync) confirm(ctx context.Context, step *plan.Step) (plan.Outcome,
 	return outcome, nil
 }
 
-// delete deletes a child that a Foo no longer wants, as after a rename. A deletion can't be undone, so
-// all its preconditions are read live: the child that the Foo wants, the child to delete, and
-// finally the Foo. If the Foo wants the name again, a child created since then has a different UID
+// delete deletes a child that an owner no longer wants, as after a rename. A deletion can't be undone, so
+// all its preconditions are read live: the child that the owner wants, the child to delete, and
+// finally the owner. If the owner wants the name again, a child created since then has a different UID
 // from the one that the delete names.
 func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
 	taken, err := s.hasTakenOver(ctx, step)
@@ -299,7 +299,7 @@ func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.O
 	return s.repaired(ctx, step, outcome, plan.Fight{Write: plan.ActionDelete, Name: step.Key.Name, By: plan.CreatedBy(live)}), nil
 }
 
-// hasTakenOver reports whether the child that a Foo wants has taken over from the one to delete. It
+// hasTakenOver reports whether the child that an owner wants has taken over from the one to delete. It
 // returns ErrBehind if there is none.
 func (s *ownerSync) hasTakenOver(ctx context.Context, step *plan.Step) (bool, error) {
 	if !step.Wanted(s.owner) {
@@ -329,7 +329,7 @@ func (s *ownerSync) liveChild(ctx context.Context, step *plan.Step, key cache.Ob
 	return live, nil
 }
 
-// live reads the Foo live.
+// live reads the owner live.
 func (s *ownerSync) live(ctx context.Context) (plan.Owner, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Which Foos are rolling out.
+// Which owners are rolling out.
 
 package memory
 
@@ -16,23 +16,23 @@ import (
 // available would stop all others.
 const rolloutTimeout = 10 * time.Minute
 
-// Rollouts bounds how many Foos restart their Pods at the same time for a reason other than a
+// Rollouts bounds how many owners restart their Pods at the same time for a reason other than a
 // change of their spec, such as another -image. A namespace has at most half of them, so that
 // a namespace whose Pods do not start does not stop the others.
 type Rollouts struct {
 	Clock clock.PassiveClock
-	// Limit is how many Foos may roll out at the same time. 0 means no limit.
+	// Limit is how many owners may roll out at the same time. 0 means no limit.
 	Limit int
 
 	mu    sync.Mutex
 	begun map[cache.ObjectName]time.Time
-	// waiting are the Foos that Begin has turned away since they last rolled out.
+	// waiting are the owners that Begin has turned away since they last rolled out.
 	waiting map[cache.ObjectName]bool
 }
 
-// Begin returns 0 if a Foo may roll out now, else the time after which to call it again: all
-// waiting Foos together call it a hundred times a second, each at most once a second.
-func (r *Rollouts) Begin(foo cache.ObjectName) time.Duration {
+// Begin returns 0 if an owner may roll out now, else the time after which to call it again: all
+// waiting owners together call it a hundred times a second, each at most once a second.
+func (r *Rollouts) Begin(owner cache.ObjectName) time.Duration {
 	if r.Limit <= 0 {
 		return 0
 	}
@@ -46,25 +46,25 @@ func (r *Rollouts) Begin(foo cache.ObjectName) time.Duration {
 		switch {
 		case r.Clock.Since(since) >= rolloutTimeout:
 			delete(r.begun, other)
-		case other == foo:
+		case other == owner:
 			return 0
-		case other.Namespace == foo.Namespace:
+		case other.Namespace == owner.Namespace:
 			inNamespace++
 		}
 	}
 	if len(r.begun) >= r.Limit || inNamespace >= max(1, r.Limit/2) {
-		r.waiting[foo] = true
+		r.waiting[owner] = true
 		return max(time.Second, time.Duration(len(r.waiting))*(time.Second/100))
 	}
-	delete(r.waiting, foo)
-	r.begun[foo] = r.Clock.Now()
+	delete(r.waiting, owner)
+	r.begun[owner] = r.Clock.Now()
 	return 0
 }
 
-// End records that a Foo is not, or no longer, rolling out.
-func (r *Rollouts) End(foo cache.ObjectName) {
+// End records that an owner is not, or no longer, rolling out.
+func (r *Rollouts) End(owner cache.ObjectName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.begun, foo)
-	delete(r.waiting, foo)
+	delete(r.begun, owner)
+	delete(r.waiting, owner)
 }

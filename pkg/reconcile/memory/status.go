@@ -25,12 +25,12 @@ import (
 
 // ThrottleInterval is how long a status may wait if it differs only in the number of a
 // rollout's Pods. A child's status changes with each Pod; writing each time would account for
-// most of a new Foo's load on the API server.
+// most of a new owner's load on the API server.
 const ThrottleInterval = 5 * time.Second
 
-// MessageInterval is how long a stalled Foo's status may wait if it differs only in its
-// messages. Many Foos may wait for one name, and each change of its owner would cause a write
-// for each Foo. Two controllers that fight over a child each report the other's changes.
+// MessageInterval is how long a stalled owner's status may wait if it differs only in its
+// messages. Many owners may wait for one name, and each change of its holder would cause a write
+// for each owner. Two controllers that fight over a child each report the other's changes.
 const MessageInterval = 30 * time.Second
 
 // Postpone records that a status waits because it reports nothing but progress, and returns how much
