@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics holds the controller's metrics: counts and durations of its work, and
-// the number of Foos by their condition Ready. Its handler also serves the metrics of
-// client-go and of the Go runtime.
+// Package metrics holds a controller's metrics: durations of its syncs by their result, counts
+// of its writes and refusals, and the number of its objects by their condition Ready. Its handler
+// also serves the metrics of client-go, of the Go runtime and of the process.
+//
+// Call Synced after each sync, Wrote after each accepted write, Refused after each failed call.
+// Work queues and informers (cache.NewInformerName) have metrics only if they have names. The
+// series start at 0, so that a first failure is an increase, and don't grow with the cluster.
+// client_golang and component-base add 0.8 MiB to the program and 2 MiB of memory at start.
+// Package serving can restrict who reads the Handler.
 package metrics
 
 import (
@@ -18,15 +24,13 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // work queues, requests, leader election and informers report to legacyregistry
 )
 
-const subsystem = "sample_controller"
-
 // Result is how a sync ended.
 type Result string
 
 const (
-	// Success means that the Foo was or is now in its desired state.
+	// Success means that the object was or is now in its desired state.
 	Success Result = "success"
-	// Retry means that the Foo is synced again for an everyday reason: a stale cache or a
+	// Retry means that the object is synced again for an everyday reason: a stale cache or a
 	// lost race.
 	Retry Result = "retry"
 	// Error means that the sync failed. The failure is logged.
@@ -46,6 +50,8 @@ type Metrics struct {
 	// Panics counts syncs that panicked and were recovered.
 	Panics metrics.CounterMetric
 
+	// prefix begins the names of all: the program's name.
+	prefix   string
 	registry metrics.KubeRegistry
 	// syncs holds the durations of syncs by their result.
 	syncs map[Result]metrics.ObserverMetric
@@ -55,37 +61,40 @@ type Metrics struct {
 	refusals *metrics.CounterVec
 }
 
-func counter(subsystem, name, help string) *metrics.CounterOpts {
-	return &metrics.CounterOpts{Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
+func counter(prefix, name, help string) *metrics.CounterOpts {
+	return &metrics.CounterOpts{Subsystem: prefix, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
 }
 
-// New returns the metrics of the kind Foo, and a metric with the program's build information.
-func New() *Metrics {
-	writes := metrics.NewCounterVec(counter(subsystem, "writes_total",
+// New returns the metrics of a program's first kind, such as "Gadget", and a metric with the
+// program's build information. Their names begin with the program's name, with "_" for "-". Call
+// it once per process, because component-base keeps each registry forever.
+func New(program, kind string) *Metrics {
+	prefix := strings.ReplaceAll(program, "-", "_")
+	writes := metrics.NewCounterVec(counter(prefix, "writes_total",
 		"Number of writes that the API server accepted, by verb and resource. There are none while nothing changes. "+
 			"Refused writes are in refusals_total."), []string{"verb", "resource"})
-	refusals := metrics.NewCounterVec(counter(subsystem, "refusals_total",
+	refusals := metrics.NewCounterVec(counter(prefix, "refusals_total",
 		"Number of calls of syncs that the API server refused, by cause: permission (of the controller's account); quota; "+
 			"policy (for admission); webhook; other. Lost races and failures of the API server do not count."), []string{"cause"})
-	m := &Metrics{registry: metrics.NewKubeRegistry(), writes: writes, refusals: refusals}
+	m := &Metrics{prefix: prefix, registry: metrics.NewKubeRegistry(), writes: writes, refusals: refusals}
 	m.registry.MustRegister(writes, refusals)
 	m.registry.Registerer().MustRegister(collectors.NewBuildInfoCollector())
-	m.addSyncs(subsystem, "Foo")
+	m.addSyncs(prefix, kind)
 	return m
 }
 
 // ForKind returns the metrics of another kind of the program. The names of its sync metrics
-// contain the kind. The metrics of all kinds are served together.
+// contain the kind. The metrics of all kinds are served together. Like New, call it once for each.
 func (m *Metrics) ForKind(kind string) *Metrics {
-	other := &Metrics{registry: m.registry, writes: m.writes, refusals: m.refusals}
-	other.addSyncs(subsystem+"_"+strings.ToLower(kind), kind)
+	other := &Metrics{prefix: m.prefix, registry: m.registry, writes: m.writes, refusals: m.refusals}
+	other.addSyncs(m.prefix+"_"+strings.ToLower(kind), kind)
 	return other
 }
 
 // addSyncs adds the metrics of the syncs of a kind.
-func (m *Metrics) addSyncs(subsystem, kind string) {
+func (m *Metrics) addSyncs(prefix, kind string) {
 	syncs := metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Subsystem: subsystem,
+		Subsystem: prefix,
 		Name:      "sync_duration_seconds",
 		Help: "Duration of the sync of one " + kind + ", writes included, by result: success; retry (an everyday reason, " +
 			"such as a stale cache or a lost race); error (logged); panic (a bug).",
@@ -93,9 +102,9 @@ func (m *Metrics) addSyncs(subsystem, kind string) {
 		Buckets:        []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"result"})
-	staleSyncs := metrics.NewCounter(counter(subsystem, "stale_syncs_total",
+	staleSyncs := metrics.NewCounter(counter(prefix, "stale_syncs_total",
 		"Number of syncs of one "+kind+" that were deferred because a cache did not show the newest state yet."))
-	panics := metrics.NewCounter(counter(subsystem, "sync_panics_total",
+	panics := metrics.NewCounter(counter(prefix, "sync_panics_total",
 		"Number of syncs that panicked and were recovered. Each is a bug. The log has the stack trace."))
 	m.registry.MustRegister(syncs, staleSyncs, panics)
 	// Create all series at 0 now, so that a first occurrence shows up as an increase.
@@ -135,20 +144,18 @@ func (m *Metrics) Synced(result Result, took time.Duration) {
 	m.syncs[result].Observe(took.Seconds())
 }
 
-// Handler serves these metrics, and the metrics of client-go, the Go runtime and the process.
-//
-// The libraries client_golang and component-base add 0.8 MiB to the program and 2 MiB of
-// memory at start.
+// Handler serves these metrics, and the metrics of client-go, the Go runtime and the process, to
+// at most five scrapes at the same time. Others get 503.
 func (m *Metrics) Handler() http.Handler {
 	return metrics.HandlerFor(prometheus.Gatherers{legacyregistry.DefaultGatherer, m.registry},
 		metrics.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
-// CountByReady adds a metric that counts the objects of a resource, such as "foos", by
+// CountByReady adds a metric that counts the objects of a resource, such as "gadgets", by
 // their condition Ready. Call it after the cache has synced: earlier counts would be
 // wrong.
 func (m *Metrics) CountByReady(resource string, count func() map[metav1.ConditionStatus]int) {
-	byReady := prometheus.NewDesc(subsystem+"_"+resource,
+	byReady := prometheus.NewDesc(m.prefix+"_"+resource,
 		"[ALPHA] Number of "+resource+" by the status of their condition Ready. Those without the condition, or with one of an older generation, count as Unknown. Each replica counts all that it watches.",
 		[]string{"ready"}, nil)
 	// It counts at each scrape, so that the count is also right on a standby and can't drift.
