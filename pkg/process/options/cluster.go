@@ -29,7 +29,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/internal/names"
 	"example.com/sample-controller/pkg/process/election"
 	"example.com/sample-controller/pkg/process/serving"
 )
@@ -113,7 +112,7 @@ type Election struct {
 	resourceNamespace string
 }
 
-func (o *Election) addFlags(flags *flag.FlagSet) {
+func (o *Election) addFlags(flags *flag.FlagSet, program string) {
 	flags.BoolVar(&o.Enabled, "leader-elect", false,
 		"Reconcile only while holding the Lease, so that only one of several replicas works at a time.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
@@ -122,7 +121,7 @@ func (o *Election) addFlags(flags *flag.FlagSet) {
 		"Time for which the leader retries to renew the Lease before it gives up and exits. Must be less than the lease duration.")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
 		"Time between attempts to acquire or renew the Lease.")
-	flags.StringVar(&o.resourceName, "leader-elect-resource-name", names.Controller,
+	flags.StringVar(&o.resourceName, "leader-elect-resource-name", program,
 		"Name of the Lease.")
 	flags.StringVar(&o.resourceNamespace, "leader-elect-resource-namespace", "",
 		"Namespace of the Lease. If not set: the namespace of the Pod that this runs in, else the namespace of the kubeconfig's context.")

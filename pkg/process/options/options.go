@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package options defines the command line: the flags, their defaults and their validation.
+// Package options defines a controller's command line: the flags that every controller has, their
+// defaults and their validation. A Program adds its own flags, and the words for its objects.
 // It also sets up what depends only on flags: the client configuration, the log, the
 // servers, the Lease of the election, the memory limit.
+//
+// Parse only reads. After it, call Logging.Apply, even after an error, so that Logging.Report writes
+// that in the chosen format; LimitMemory; Cluster.RESTConfig, for package kubeclient; Serving.Start;
+// and Election.ApplyTo, for election.Run. The package links these, and Kubernetes' log library.
 package options
 
 import (
@@ -23,30 +28,30 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // for -logging-format=json
 	"k8s.io/klog/v2"
-
-	"example.com/sample-controller/internal/names"
 )
 
-// DefaultImage is the image of a Foo's Pods if -image is not set.
-const DefaultImage = "nginx:latest"
+// Program is what differs between the command lines of two controllers.
+type Program struct {
+	// Name is the command's name, and the default name of its Lease.
+	Name string
+	// Purpose follows the name in -help, such as "reconciles the Gadgets of a cluster."
+	Purpose string
+	// Kind and Plural are the words for what it reconciles, such as "Gadget" and "Gadgets".
+	Kind, Plural string
+	// AddFlags adds the program's own flags, with their defaults. Check refuses invalid values of
+	// them: refuse adds a problem if a value is wrong, and its message names the flag, the value,
+	// and the values that are valid. Both may be nil.
+	AddFlags func(flags *flag.FlagSet)
+	Check    func(refuse func(isWrong bool, format string, args ...any))
+}
 
-// Options are the command's flags.
+// Options are the flags that every controller has.
 type Options struct {
-	// Namespace is the namespace whose Foos are reconciled. Empty means all namespaces.
+	// Namespace is the namespace whose objects are reconciled. Empty means all namespaces.
 	Namespace string
-	// MaxRollouts is how many Foos may restart their Pods at the same time for a reason other
-	// than a change of their spec.
-	MaxRollouts int
-	// FightPeriod is how long a repair must last so that the next one does not count as part of a
-	// fight with another client.
-	FightPeriod time.Duration
-	// OmitPodUser leaves the user of new Deployments' Pods to the platform.
-	OmitPodUser bool
-	// Image is the image of the container nginx in the Deployments of all Foos.
-	Image string
-	// Workers is the number of Foos that are synced concurrently.
+	// Workers is the number of objects that are synced concurrently.
 	Workers int
-	// Resync is the period of the resync of all Foos; 0 turns it off.
+	// Resync is the period of the resync of all objects; 0 turns it off.
 	Resync time.Duration
 	// RequestTimeout bounds each call to the API server.
 	RequestTimeout time.Duration
@@ -67,51 +72,47 @@ var ErrAnswered = errors.New("answered")
 // ErrAnswered. Any other error is one line that says what is wrong and what is valid.
 // Together with such an error it returns the options parsed so far, which determine how to
 // log the error.
-func Parse(args []string, answer io.Writer) (*Options, error) {
-	flags := flag.NewFlagSet(names.Controller, flag.ContinueOnError)
+func Parse(args []string, answer io.Writer, program Program) (*Options, error) {
+	flags := flag.NewFlagSet(program.Name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	var opts Options
-	opts.addFlags(flags)
+	opts.addFlags(flags, program)
+	if program.AddFlags != nil {
+		program.AddFlags(flags)
+	}
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(answer, "%s reconciles the Foos of a cluster: it creates a Deployment for each.\n\nUsage: %s [flags]\n\n", names.Controller, names.Controller)
+		fmt.Fprintf(answer, "%s %s\n\nUsage: %s [flags]\n\n", program.Name, program.Purpose, program.Name)
 		flags.SetOutput(answer)
 		flags.PrintDefaults()
 		return nil, ErrAnswered
 	case err != nil:
 		return &opts, fmt.Errorf("%w (see -help)", err)
 	case opts.version:
-		fmt.Fprint(answer, currentVersion())
+		info, _ := debug.ReadBuildInfo()
+		fmt.Fprint(answer, describeVersion(program.Name, cmp.Or(info, &debug.BuildInfo{})))
 		return nil, ErrAnswered
 	}
-	return &opts, opts.validate(flags)
+	return &opts, opts.validate(flags, program)
 }
 
 // addFlags adds the flags, with their defaults, to a flag set.
-func (o *Options) addFlags(flags *flag.FlagSet) {
+func (o *Options) addFlags(flags *flag.FlagSet, program Program) {
 	flags.StringVar(&o.Namespace, "namespace", metav1.NamespaceAll,
-		"Namespace whose Foos to reconcile. If not set: all namespaces.")
-	flags.IntVar(&o.MaxRollouts, "max-rollouts", 10,
-		"Maximum number of Foos whose Pods are restarted at the same time because -image changed or to undo someone's change; half of that in one namespace. 0 means no limit. A change of a Foo's spec does not wait.")
-	flags.DurationVar(&o.FightPeriod, "fight-period", time.Minute,
-		"How long a repair must last. If another client undoes three in a row earlier, that is a fight: the Foo fails and names the client, and further repairs wait. Whoever is slower is repaired at once each time, and named in Events.")
-	flags.BoolVar(&o.OmitPodUser, "omit-pod-user", false,
-		"Set no runAsUser in new Deployments, so that the platform chooses the Pods' user, as OpenShift does. Otherwise the user is 101. Existing Deployments keep theirs.")
-	flags.StringVar(&o.Image, "image", DefaultImage,
-		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
+		"Namespace whose "+program.Plural+" to reconcile. If not set: all namespaces.")
 	flags.IntVar(&o.Workers, "workers", 2,
-		"Number of Foos that are synced concurrently, not counting those whose call to the API server hangs.")
+		"Number of "+program.Plural+" that are synced concurrently, not counting those whose call to the API server hangs.")
 	flags.DurationVar(&o.Resync, "resync", 30*time.Second,
-		"Period of the resync, which syncs every Foo again even if nothing changed. It sends no request for a Foo that is in its desired state. 0 turns it off.")
+		"Period of the resync, which syncs every "+program.Kind+" again even if nothing changed. It sends no request for a "+program.Kind+" that is in its desired state. 0 turns it off.")
 	flags.DurationVar(&o.RequestTimeout, "request-timeout", 30*time.Second,
 		"Timeout of a single request to the API server, which is then retried later.")
 	flags.BoolVar(&o.version, "version", false,
 		"Print the versions of this program, of Go and of the Kubernetes modules in it, and exit.")
 	o.Cluster.addFlags(flags)
-	o.Election.addFlags(flags)
+	o.Election.addFlags(flags, program.Name)
 	o.Serving.addFlags(flags)
-	o.Logging.addFlags(flags)
+	o.Logging.addFlags(flags, program.Name)
 }
 
 // problems are the problems found in a command line.
@@ -136,12 +137,12 @@ func (p *problems) refuseName(flag, name string, validate func(string) []string)
 
 // validate returns an error that names each flag with an invalid value, and the values that
 // it accepts.
-func (o *Options) validate(flags *flag.FlagSet) error {
+func (o *Options) validate(flags *flag.FlagSet, program Program) error {
 	var p problems
 	p.refuse(flags.NArg() > 0, "unexpected argument %q: this command takes flags only", flags.Arg(0))
-	p.refuse(o.Image == "", "-image=%q: must be the name of an image", o.Image)
-	p.refuse(o.MaxRollouts < 0, "-max-rollouts=%d: must be 0 (no limit) or more", o.MaxRollouts)
-	p.refuse(o.FightPeriod < time.Second, "-fight-period=%v: must be 1s or more", o.FightPeriod)
+	if program.Check != nil {
+		program.Check(p.refuse)
+	}
 	p.refuse(o.Workers < 1, "-workers=%d: must be 1 or more", o.Workers)
 	p.refuse(o.Resync != 0 && o.Resync < time.Second, "-resync=%v: must be 0 (off) or 1s or more", o.Resync)
 	p.refuse(o.RequestTimeout < time.Second, "-request-timeout=%v: must be 1s or more", o.RequestTimeout)
@@ -179,18 +180,9 @@ func LimitMemory() error {
 	return nil
 }
 
-// currentVersion describes the version of the running program.
-func currentVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	return describeVersion(info)
-}
-
 // describeVersion lists, one fact per line, what the go command recorded in a program about
 // its origin.
-func describeVersion(info *debug.BuildInfo) string {
+func describeVersion(program string, info *debug.BuildInfo) string {
 	settings := map[string]string{}
 	for _, setting := range info.Settings {
 		settings[setting.Key] = setting.Value
@@ -205,7 +197,7 @@ func describeVersion(info *debug.BuildInfo) string {
 	}
 
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s\n", names.Controller, cmp.Or(version, "(version unknown)"))
+	fmt.Fprintf(&text, "%s %s\n", program, cmp.Or(version, "(version unknown)"))
 	line := func(name, value string) {
 		fmt.Fprintf(&text, "%-20s %s\n", name, cmp.Or(value, "unknown"))
 	}
@@ -236,15 +228,16 @@ func dependency(info *debug.BuildInfo, path string) string {
 // Logging holds the flags of the log.
 //
 // JSON is written by the library of Kubernetes' components, so that tools that read the
-// components' logs can read this one. The library adds 0.85 MiB to the program, 3%, including
-// cobra, which its feature gates import.
+// components' logs can read this one. That adds 0.85 MiB to the program, 3%, including cobra,
+// which the library's feature gates import.
 type Logging struct {
-	config *logsapi.LoggingConfiguration
+	program string
+	config  *logsapi.LoggingConfiguration
 }
 
 // addFlags adds the library's flags that matter for a log on standard error.
-func (o *Logging) addFlags(flags *flag.FlagSet) {
-	o.config = logsapi.NewLoggingConfiguration()
+func (o *Logging) addFlags(flags *flag.FlagSet, program string) {
+	o.program, o.config = program, logsapi.NewLoggingConfiguration()
 	flags.StringVar(&o.config.Format, "logging-format", logsapi.DefaultLogFormat,
 		"Format of the log on standard error: text, or json with one object per line.")
 	flags.Var(logsapi.VerbosityLevelPflag(&o.config.Verbosity), "v",
@@ -278,5 +271,5 @@ func (o *Logging) Report(err error, exitCode int) {
 		klog.Background().WithCallDepth(1).Error(err, "Exiting", "exitCode", exitCode)
 		return
 	}
-	fmt.Fprintf(os.Stderr, "%s: %v\n", names.Controller, err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", o.program, err)
 }

@@ -5,6 +5,8 @@
 package options
 
 import (
+	"flag"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -19,28 +21,49 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
+// gadgets is a program without flags of its own.
+var gadgets = Program{Name: "gadget-controller", Purpose: "reconciles Gadgets.", Kind: "Gadget", Plural: "Gadgets"}
+
+// A program with a flag of its own. Its main function passes os.Args[1:].
+func Example() {
+	var color string
+	program := Program{
+		Name: "gadget-controller", Purpose: "paints Gadgets.", Kind: "Gadget", Plural: "Gadgets",
+		AddFlags: func(flags *flag.FlagSet) { flags.StringVar(&color, "color", "blue", "Color of all Gadgets.") },
+		Check: func(refuse func(isWrong bool, format string, args ...any)) {
+			refuse(color == "", "-color=%q: must be the name of a color", color)
+		},
+	}
+	for _, args := range [][]string{{"-color=red", "-workers=5"}, {"-color=", "-workers=0"}} {
+		opts, err := Parse(args, os.Stdout, program)
+		fmt.Printf("color %q, %d workers, %v\n", color, opts.Workers, err)
+	}
+	// Output:
+	// color "red", 5 workers, <nil>
+	// color "", 0 workers, -color="": must be the name of a color; -workers=0: must be 1 or more
+}
+
 func TestParse(t *testing.T) {
 	defaults := func() *Options {
 		return &Options{
-			Cluster: Cluster{qps: -1, burst: 100}, Image: "nginx:latest", MaxRollouts: 10, FightPeriod: time.Minute, Workers: 2,
-			Resync: 30 * time.Second, RequestTimeout: 30 * time.Second,
+			Cluster: Cluster{qps: -1, burst: 100}, Workers: 2, Resync: 30 * time.Second, RequestTimeout: 30 * time.Second,
 			Election: Election{
 				leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second, retryPeriod: 2 * time.Second,
-				resourceName: "sample-controller",
+				resourceName: "gadget-controller",
 			},
-			Logging: Logging{config: logsapi.NewLoggingConfiguration()},
+			Logging: Logging{program: "gadget-controller", config: logsapi.NewLoggingConfiguration()},
 		}
 	}
 	set := defaults()
 	set.Cluster = Cluster{kubeconfig: "/k", master: "https://m", qps: 50, burst: 60}
-	set.Namespace, set.Image, set.Workers, set.Resync, set.RequestTimeout = "n", "mirror/nginx:1", 3, 0, 5*time.Second
+	set.Namespace, set.Workers, set.Resync, set.RequestTimeout = "n", 3, 0, 5*time.Second
 	set.Logging.config.Verbosity = 2
 	for arguments, want := range map[string]*Options{
 		"": defaults(),
-		"-kubeconfig=/k --master=https://m -namespace=n -image=mirror/nginx:1 -workers=3 -resync=0 " +
+		"-kubeconfig=/k --master=https://m -namespace=n -workers=3 -resync=0 " +
 			"-kube-api-qps=50 -kube-api-burst=60 -request-timeout=5s -v=2": set,
 	} {
-		got, err := Parse(strings.Fields(arguments), nil)
+		got, err := Parse(strings.Fields(arguments), nil, gadgets)
 		must(t, err)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: parsed %+v, not %+v", arguments, got, want)
@@ -51,7 +74,6 @@ func TestParse(t *testing.T) {
 func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 	for arguments, wanted := range map[string][]string{
 		"-workers=0":                 {"-workers=0", "1 or more"},
-		"-image=":                    {"-image=\"\"", "name of an image"},
 		"-workers=two":               {"-workers", "two"},
 		"-resync=10ms":               {"-resync=10ms", "1s or more"},
 		"-resync=-1s":                {"-resync=-1s"},
@@ -71,8 +93,6 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 		"-logging-format=JSON":                       {`-logging-format="JSON": must be text or json`},
 		"-logging-format=":                           {`-logging-format="": must be text or json`},
 		"-logging-format=json -vmodule=controller=4": {"-vmodule=controller=4: has no effect with -logging-format=json"},
-		"-max-rollouts=-1":                           {"-max-rollouts=-1", "0 (no limit)"},
-		"-fight-period=0":                            {"-fight-period=0s", "1s or more"},
 
 		// Of klog's flags, only those of Kubernetes' components remain.
 		"-logtostderr":                  {"not defined: -logtostderr"},
@@ -93,7 +113,7 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 		"-workers=0 -kube-api-qps=-2": {"-workers=0", "-kube-api-qps=-2"},
 	} {
 		t.Run(arguments, func(t *testing.T) {
-			opts, err := Parse(strings.Fields(arguments), nil)
+			opts, err := Parse(strings.Fields(arguments), nil, gadgets)
 			if err == nil || opts == nil {
 				t.Fatal("not refused, or without the options, which say how to log the error")
 			}
@@ -112,12 +132,12 @@ func TestBadOptionsAreRefusedInOneLineThatNamesThem(t *testing.T) {
 // The first values that flags accept.
 func TestGoodOptionsAreAccepted(t *testing.T) {
 	for _, arguments := range []string{
-		"-workers=1", "-resync=1s", "-request-timeout=1s", "-kube-api-burst=1", "-max-rollouts=0", "-fight-period=1s", "-metrics-bind-address=:8443 -profiling",
+		"-workers=1", "-resync=1s", "-request-timeout=1s", "-kube-api-burst=1", "-metrics-bind-address=:8443 -profiling",
 		"-leader-elect -leader-elect-lease-duration=1s -leader-elect-renew-deadline=900ms -leader-elect-retry-period=100ms",
 		"-leader-elect-resource-name=A_B", // without an election
 		"-v=4", "--v=4", "-v 4", "-vmodule=controller=4", "-logging-format=json -v=4",
 	} {
-		if _, err := Parse(strings.Fields(arguments), nil); err != nil {
+		if _, err := Parse(strings.Fields(arguments), nil, gadgets); err != nil {
 			t.Errorf("%s: %v", arguments, err)
 		}
 	}
@@ -154,22 +174,15 @@ func TestWhatCannotBeServedIsReportedAtStart(t *testing.T) {
 	must(t, err)
 	defer taken.Close()
 	address := taken.Addr().String()
-	tests := []struct {
-		what string
-		opts Serving
-		says string
-	}{
-		{"the health address", Serving{healthAddress: address}, "-health-probe-bind-address=" + address + ": "},
-		{"the metrics address", Serving{healthAddress: "127.0.0.1:0", metricsAddress: address}, "-metrics-bind-address=" + address + ": "},
-		{"the certificate", Serving{metricsAddress: "127.0.0.1:0", certFile: "no-such.crt", keyFile: "no-such.key"}, "no-such.crt"},
-	}
-	for _, test := range tests {
-		t.Run(test.what, func(t *testing.T) {
-			_, err := test.opts.Start(t.Context(), http.NotFoundHandler(), http.NotFoundHandler(), kubefake.NewClientset())
-			if err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("Got %v, want … %s", err, test.says)
-			}
-		})
+	for says, opts := range map[string]Serving{
+		"-health-probe-bind-address=" + address + ": ": {healthAddress: address},
+		"-metrics-bind-address=" + address + ": ":      {healthAddress: "127.0.0.1:0", metricsAddress: address},
+		"no-such.crt": {metricsAddress: "127.0.0.1:0", certFile: "no-such.crt", keyFile: "no-such.key"},
+	} {
+		_, err := opts.Start(t.Context(), http.NotFoundHandler(), http.NotFoundHandler(), kubefake.NewClientset())
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Got %v, want … %s", err, says)
+		}
 	}
 }
 
@@ -239,59 +252,39 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// What the go command records in a program built from a tagged commit, and the resulting output
-// of -version.
+// What the go command records in a program built from a tagged commit.
 const (
-	built = `mod	example.com/sample-controller	v1.2.3
-dep	k8s.io/api	v0.37.2
-dep	k8s.io/apimachinery	v0.37.3
-dep	k8s.io/client-go	v0.37.4
-build	GOARCH=arm64
-build	GOOS=linux
-build	vcs.revision=0123456789abcdef
-build	vcs.time=2026-05-04T03:02:01Z
-build	vcs.modified=false
-`
-	builtVersion = `sample-controller v1.2.3
-commit               0123456789abcdef
-committed            2026-05-04T03:02:01Z
-go                   go1.26.0 linux/arm64
-k8s.io/client-go     v0.37.4
-k8s.io/api           v0.37.2
-k8s.io/apimachinery  v0.37.3
-`
+	module   = "mod\texample.com/gadget-controller\tv1.2.3\n"
+	modules  = "dep\tk8s.io/api\tv0.37.2\ndep\tk8s.io/apimachinery\tv0.37.3\ndep\tk8s.io/client-go\tv0.37.4\n"
+	platform = "build\tGOARCH=arm64\nbuild\tGOOS=linux\n"
+	commit   = "build\tvcs.revision=0123456789abcdef\nbuild\tvcs.time=2026-05-04T03:02:01Z\nbuild\tvcs.modified=false\n"
 )
 
 func TestVersionSaysWhatIsKnown(t *testing.T) {
-	noVCS := []string{"build\tvcs.revision=0123456789abcdef\n", "", "build\tvcs.time=2026-05-04T03:02:01Z\n", "", "build\tvcs.modified=false\n", ""}
-	unknownCommit := []string{"  0123456789abcdef", "  unknown: not built in a git clone", "2026-05-04T03:02:01Z", "unknown"}
-	unknown := func(known ...string) (replacements []string) {
-		for _, text := range known {
-			replacements = append(replacements, text, "unknown")
-		}
-		return replacements
-	}
-	for name, row := range map[string]struct{ recorded, says []string }{ // old and new, in turn
-		"a release": {},
-		"a changed tree, a replaced client-go": {
-			[]string{"v1.2.3", "v1.2.4-0.20260504030201-0123456789ab+dirty", "modified=false", "modified=true", "v0.37.4", "v0.37.4\n=>\t../client-go\t\t"},
-			[]string{"v1.2.3", "v1.2.4-0.20260504030201-0123456789ab+dirty", "abcdef\n", "abcdef, with uncommitted changes\n", "v0.37.4", "v0.37.4 => ../client-go"},
-		},
-		"go run, or no git":              {append(noVCS, "v1.2.3", "(devel)"), append(unknownCommit, "v1.2.3", "(version unknown)")},
-		"go install of a module version": {noVCS, unknownCommit},
-		"another build system": {
-			[]string{built, ""},
-			append(unknownCommit, append(unknown("go1.26.0 linux/arm64", "v0.37.4", "v0.37.2", "v0.37.3"), "v1.2.3", "(version unknown)")...),
-		},
+	const none, noCommit, day = "unknown", "unknown: not built in a git clone", "2026-05-04T03:02:01Z"
+	changed := strings.NewReplacer("modified=false", "modified=true", "v1.2.3", "v1.2.4-0.2026+dirty", "v0.37.4\n", "v0.37.4\n=>\t../client-go\t\t\n")
+	for name, row := range map[string]struct {
+		recorded string
+		says     []any
+	}{
+		"a release": {module + modules + platform + commit,
+			[]any{"v1.2.3", "0123456789abcdef", day, "go1.26.0 linux/arm64", "v0.37.4", "v0.37.2", "v0.37.3"}},
+		"a changed tree, a replaced client-go": {changed.Replace(module + modules + platform + commit),
+			[]any{"v1.2.4-0.2026+dirty", "0123456789abcdef, with uncommitted changes", day, "go1.26.0 linux/arm64", "v0.37.4 => ../client-go", "v0.37.2", "v0.37.3"}},
+		"go run, or no git": {strings.Replace(module, "v1.2.3", "(devel)", 1) + modules + platform,
+			[]any{"(version unknown)", noCommit, none, "go1.26.0 linux/arm64", "v0.37.4", "v0.37.2", "v0.37.3"}},
+		"go install of a module version": {module + modules + platform, []any{"v1.2.3", noCommit, none, "go1.26.0 linux/arm64", "v0.37.4", "v0.37.2", "v0.37.3"}},
+		"another build system":           {"", []any{"(version unknown)", noCommit, none, none, none, none, none}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			info, err := debug.ParseBuildInfo(strings.NewReplacer(row.recorded...).Replace(built))
+			info, err := debug.ParseBuildInfo(row.recorded)
 			must(t, err)
-			if len(info.Settings) > 0 {
+			if row.recorded != "" {
 				info.GoVersion = "go1.26.0" // the recorded text does not contain it
 			}
-			want := strings.NewReplacer(row.says...).Replace(builtVersion)
-			if got := describeVersion(info); got != want {
+			want := fmt.Sprintf("gadget-controller %s\ncommit               %s\ncommitted            %s\ngo                   %s\n"+
+				"k8s.io/client-go     %s\nk8s.io/api           %s\nk8s.io/apimachinery  %s\n", row.says...)
+			if got := describeVersion(gadgets.Name, info); got != want {
 				t.Errorf("-version says\n%s\nnot\n%s", got, want)
 			}
 		})
