@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeclient creates the controller's clients of the API server, one for each
-// purpose, and waits at start until the informers can list and watch: until the
-// CustomResourceDefinition is installed and the permissions are granted.
+// Package kubeclient creates a controller's clients of the API server, one for each purpose, and
+// waits at start until the informers can list and watch: until the CustomResourceDefinition is
+// installed and the permissions are granted.
 //
 // Transports do what client-go leaves to its callers: they detect that etcd was restored from
 // a backup, and that a connection or the API server is gone, bound the memory for an initial
-// list, and pass Retry-After on to the work queue.
+// list, and pass Retry-After on to the work queue, as an error from which
+// apierrors.SuggestsClientDelay reads the seconds.
+//
+// New makes the clients of built-in kinds. For custom resources, pass InformerConfig and CallConfig
+// to the NewForConfig of a generated clientset, or of client-go's package dynamic. Call
+// WaitUntilReadable before the informers start. Its messages name the flags -kubeconfig and
+// -master, as package options defines them.
+//
+// The API server sees a connection for each purpose and worker, instead of one, and a small list
+// before each resumed watch: every 5 to 10 minutes, over HTTP/1.1 every 30 s. The package needs no
+// permission except those that it waits for.
 package kubeclient
 
 import (
@@ -29,20 +39,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
-
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 )
 
 // Clients holds a client for each purpose. Informers, syncs, Events, the election and the
 // metrics each have their own connections, so that none waits for another. Above all,
 // renewing the Lease waits for nothing else: it has no part in their limit of requests.
 type Clients struct {
-	// KubeInformers and FooInformers fill the caches.
-	KubeInformers kubernetes.Interface
-	FooInformers  clientset.Interface
-	// Kube and Foos make the calls of the syncs.
-	Kube kubernetes.Interface
-	Foos clientset.Interface
+	// KubeInformers fills the caches of built-in kinds. InformerConfig is for clients that fill
+	// those of custom resources.
+	KubeInformers  kubernetes.Interface
+	InformerConfig *rest.Config
+	// Kube makes the calls of the syncs. CallConfig is for clients that make those about custom
+	// resources.
+	Kube       kubernetes.Interface
+	CallConfig *rest.Config
 	// Events writes Events.
 	Events kubernetes.Interface
 	// Election acquires, renews and watches the Lease.
@@ -54,8 +64,10 @@ type Clients struct {
 	requestTimeout time.Duration
 }
 
-// New creates Clients from one configuration, for a number of workers. Calls of Events and
-// Reviews time out after requestTimeout; a sync sets the deadlines of its calls itself.
+// New creates Clients from one configuration, for a number of workers. The limit of requests in
+// it, QPS and Burst, is that of all clients together, but not of Election. Calls of Events and
+// Reviews, and those of WaitUntilReadable, time out after requestTimeout; a sync sets the
+// deadlines of its calls itself. New sends no request: an error means that config is invalid.
 func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clients, error) {
 	c := Clients{host: config.Host, requestTimeout: requestTimeout}
 	conns := &connections{}
@@ -69,15 +81,14 @@ func New(config *rest.Config, workers int, requestTimeout time.Duration) (*Clien
 	}
 	informers := rest.CopyConfig(config)
 	informers.Wrap(conns.boundSilence)
-	var errs [7]error
-	c.KubeInformers, errs[0] = kubernetes.NewForConfig(forInformers(withProtobuf(informers)))
-	c.FooInformers, errs[1] = clientset.NewForConfig(forInformers(informers))
-	c.Kube, errs[2] = kubernetes.NewForConfig(forCalls(withProtobuf(config), workers))
-	c.Foos, errs[3] = clientset.NewForConfig(forCalls(config, workers))
-	c.Events, errs[4] = kubernetes.NewForConfig(forCalls(apart(config, "events", requestTimeout), 1))
+	c.InformerConfig, c.CallConfig = forInformers(informers), forCalls(config, workers)
+	var errs [5]error
+	c.KubeInformers, errs[0] = kubernetes.NewForConfig(withProtobuf(c.InformerConfig))
+	c.Kube, errs[1] = kubernetes.NewForConfig(withProtobuf(c.CallConfig))
+	c.Events, errs[2] = kubernetes.NewForConfig(forCalls(apart(config, "events", requestTimeout), 1))
 	// No timeout, because it would also end the watch of the Lease.
-	c.Election, errs[5] = kubernetes.NewForConfig(apart(lease, "leader-election", 0))
-	c.Reviews, errs[6] = kubernetes.NewForConfig(apart(config, "metrics", requestTimeout))
+	c.Election, errs[3] = kubernetes.NewForConfig(apart(lease, "leader-election", 0))
+	c.Reviews, errs[4] = kubernetes.NewForConfig(apart(config, "metrics", requestTimeout))
 	if err := cmp.Or(errs[:]...); err != nil { // all have the same cause
 		return nil, fmt.Errorf("creating clients for %s: %w", config.Host, err)
 	}
@@ -148,37 +159,34 @@ const retryAfter = "Retry-After"
 // apierrors.SuggestsClientDelay reads the seconds, and the key waits in the work queue.
 //
 // It is a transport.WrapperFunc, for rest.Config.Wrap.
-func handOverRetryAfter(next http.RoundTripper) http.RoundTripper { return retryAfterTransport{next} }
-
-type retryAfterTransport struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t retryAfterTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := t.next.RoundTrip(request)
-	if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
-		return response, err
-	}
-	// Like client-go, ignore a date.
-	seconds, err := strconv.ParseInt(response.Header.Get(retryAfter), 10, 32)
-	if err != nil && !errors.Is(err, strconv.ErrRange) { // then it is the largest number
-		return response, nil // client-go does not wait without seconds
-	}
-	response.Header.Del(retryAfter)
-	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType == runtime.ContentTypeProtobuf {
-		return response, nil // the API server's Status also has the seconds
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, statusLimit))
-	response.Body.Close()
-	if err != nil {
-		return nil, err
-	}
-	body, err = json.Marshal(statusOf(request, response.StatusCode, body, int32(seconds)))
-	if err != nil {
-		return nil, err
-	}
-	response.Header.Set("Content-Type", runtime.ContentTypeJSON)
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return response, nil
+func handOverRetryAfter(next http.RoundTripper) http.RoundTripper {
+	return roundTripFunc(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
+			return response, err
+		}
+		// Like client-go, ignore a date.
+		seconds, err := strconv.ParseInt(response.Header.Get(retryAfter), 10, 32)
+		if err != nil && !errors.Is(err, strconv.ErrRange) { // then it is the largest number
+			return response, nil // client-go does not wait without seconds
+		}
+		response.Header.Del(retryAfter)
+		if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType == runtime.ContentTypeProtobuf {
+			return response, nil // the API server's Status also has the seconds
+		}
+		body, err := io.ReadAll(io.LimitReader(response.Body, statusLimit))
+		response.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		body, err = json.Marshal(statusOf(request, response.StatusCode, body, int32(seconds)))
+		if err != nil {
+			return nil, err
+		}
+		response.Header.Set("Content-Type", runtime.ContentTypeJSON)
+		response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		return response, nil
+	})
 }
 
 // statusOf returns the Status in a response's body, with the seconds added. Priority and

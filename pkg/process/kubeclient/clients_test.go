@@ -6,6 +6,7 @@
 package kubeclient
 
 import (
+	"context"
 	"encoding/pem"
 	"io"
 	"math"
@@ -20,12 +21,29 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-
-	"example.com/sample-controller/test/footest"
 )
+
+// An informer of Gadgets, in a controller with two workers. It needs a cluster.
+func Example() {
+	config := &rest.Config{Host: "https://cluster.example.com"} // from options.Cluster.RESTConfig
+	clients, err := New(config, 2, 30*time.Second)
+	if err != nil {
+		panic(err)
+	}
+	gadgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
+	remedies := Remedies{CRDs: map[string]string{"example.com": "kubectl apply -f crd.yaml"}}
+	if err := clients.WaitUntilReadable(context.Background(), remedies, metav1.NamespaceAll, gadgets); err != nil {
+		panic(err)
+	}
+	reader := dynamic.NewForConfigOrDie(clients.InformerConfig) // or a generated clientset
+	dynamicinformer.NewDynamicSharedInformerFactory(reader, 0).ForResource(gadgets).Informer().RunWithContext(context.Background())
+}
 
 // Watches need HTTP/2's pings. Calls have deadlines, and cost less with HTTP/1.1. Protobuf
 // costs less than JSON.
@@ -49,20 +67,20 @@ func TestWhichProtocolsClientsUse(t *testing.T) {
 		calls   string
 	}{{2, "HTTP/1.1 "}, {keptConnections, "HTTP/1.1 "}, {keptConnections + 1, "HTTP/2.0 "}} {
 		clients, err := New(config, row.workers, 0)
-		footest.Must(t, err)
+		must(t, err)
 		ctx, of := t.Context(), map[string]string{}
 		for name, client := range map[string]struct {
 			rest rest.Interface
 			want string
 		}{
-			"caches of Foos":        {clients.FooInformers.SamplecontrollerV1alpha1().RESTClient(), "HTTP/2.0 " + runtime.ContentTypeJSON},
+			"caches of Gadgets":     {kubernetes.NewForConfigOrDie(clients.InformerConfig).AppsV1().RESTClient(), "HTTP/2.0 " + runtime.ContentTypeJSON},
 			"caches of ReplicaSets": {clients.KubeInformers.AppsV1().RESTClient(), "HTTP/2.0 " + runtime.ContentTypeProtobuf},
-			"Foos":                  {clients.Foos.SamplecontrollerV1alpha1().RESTClient(), row.calls + runtime.ContentTypeJSON},
+			"Gadgets":               {kubernetes.NewForConfigOrDie(clients.CallConfig).AppsV1().RESTClient(), row.calls + runtime.ContentTypeJSON},
 			"ReplicaSets":           {clients.Kube.AppsV1().RESTClient(), row.calls + runtime.ContentTypeProtobuf},
 			"Events":                {clients.Events.CoreV1().RESTClient(), "HTTP/1.1 " + runtime.ContentTypeProtobuf},
 			"the Lease":             {clients.Election.CoordinationV1().RESTClient(), "HTTP/2.0 " + runtime.ContentTypeProtobuf},
 		} {
-			footest.Must(t, client.rest.Get().Resource("things").Do(ctx).Error())
+			must(t, client.rest.Get().Resource("things").Do(ctx).Error())
 			if got := <-protocols; got != client.want {
 				t.Errorf("%d workers: requests for %s use %s, not %s", row.workers, name, got, client.want)
 			}
@@ -116,7 +134,7 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 			defer server.Close()
 			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, QPS: -1, WrapTransport: handOverRetryAfter,
 				ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + ",application/json"}})
-			footest.Must(t, err)
+			must(t, err)
 			_, err = client.AppsV1().ReplicaSets("team-a").Get(t.Context(), "web", metav1.GetOptions{})
 			if n := calls.Load(); n != 1 {
 				t.Errorf("the request was sent %d times, not once", n)
@@ -135,7 +153,7 @@ func protobuf(t *testing.T) string {
 	t.Helper()
 	info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
 	text, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, metav1.SchemeGroupVersion), &apierrors.NewTooManyRequests("too many", 7).ErrStatus)
-	footest.Must(t, err)
+	must(t, err)
 	return string(text)
 }
 
@@ -150,9 +168,9 @@ func TestAnAnswerIsLeftAlone(t *testing.T) {
 	defer server.Close()
 	for _, path := range []string{"/?after=7", "/busy?after=Fri,+31+Dec+2027+23:59:59+GMT"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
-		footest.Must(t, err)
+		must(t, err)
 		response, err := handOverRetryAfter(http.DefaultTransport).RoundTrip(request)
-		footest.Must(t, err)
+		must(t, err)
 		body, _ := io.ReadAll(response.Body)
 		response.Body.Close()
 		if string(body) != "text" || response.Header.Get("Retry-After") == "" {
@@ -227,7 +245,7 @@ func TestOtherWatchesAreOpened(t *testing.T) {
 					f.answer(answers{listReplicaSets: row.answer})
 				}
 				lists, watches, err := f.watch(row.options)
-				footest.Must(t, err)
+				must(t, err)
 				if len(lists) != row.lists || !slices.Equal(watches, []string{row.watch}) {
 					t.Errorf("there were %d lists, and the watches %v", len(lists), watches)
 				}
@@ -235,10 +253,6 @@ func TestOtherWatchesAreOpened(t *testing.T) {
 		})
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 	const stream, list = "?watch=true&sendInitialEvents=true", "?limit=500&resourceVersion=7"
@@ -259,7 +273,7 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			streams, lists := c.streams, 0
-			server := roundTripper(func(r *http.Request) (*http.Response, error) {
+			server := roundTripFunc(func(r *http.Request) (*http.Response, error) {
 				code := http.StatusOK
 				if r.URL.Query().Get("sendInitialEvents") == "" {
 					lists++
@@ -272,10 +286,10 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 				return &http.Response{StatusCode: code, Status: http.StatusText(code), Body: http.NoBody}, nil
 			})
 			client, err := rest.HTTPClientFor(forInformers(&rest.Config{Transport: server}))
-			footest.Must(t, err)
+			must(t, err)
 			send := func(path string) error {
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://cluster"+path, nil)
-				footest.Must(t, err)
+				must(t, err)
 				answer, err := client.Do(request)
 				if err == nil {
 					answer.Body.Close()
@@ -283,12 +297,12 @@ func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
 				return err
 			}
 			for range c.streams {
-				_ = send("/foos" + stream)
+				_ = send("/gadgets" + stream)
 			}
-			if err := send("/foos" + list); (err == nil) != c.want || (lists == 1) != c.want {
+			if err := send("/gadgets" + list); (err == nil) != c.want || (lists == 1) != c.want {
 				t.Errorf("%d lists were sent, and the error is: %v", lists, err)
 			}
-			others := []string{"/bars" + list, "/foos" + list + "&resourceVersionMatch=Exact", "/foos?watch=true&resourceVersion=1"}
+			others := []string{"/bars" + list, "/gadgets" + list + "&resourceVersionMatch=Exact", "/gadgets?watch=true&resourceVersion=1"}
 			for _, other := range others {
 				if err := send(other); err != nil {
 					t.Error(err)

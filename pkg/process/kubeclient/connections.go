@@ -44,9 +44,8 @@ func (f roundTripFunc) RoundTrip(request *http.Request) (*http.Response, error) 
 
 // connections has the transports of all clients, and knows whether the API server answers.
 type connections struct {
+	mu         sync.Mutex
 	transports []http.RoundTripper
-
-	mu sync.Mutex
 	// reached is true once the API server has answered. Before, WaitUntilReadable reports why
 	// it does not.
 	reached bool
@@ -144,7 +143,9 @@ func (b *boundBody) Close() error {
 // observe records failures and answers. It is a transport.WrapperFunc, for
 // rest.Config.Wrap.
 func (c *connections) observe(next http.RoundTripper) http.RoundTripper {
+	c.mu.Lock()
 	c.transports = append(c.transports, next)
+	c.mu.Unlock()
 	return roundTripFunc(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
 		switch {
@@ -166,11 +167,11 @@ func (c *connections) failed(ctx context.Context, cause error) {
 	if errors.Is(ctx.Err(), context.Canceled) && !errors.Is(cause, errSilent) {
 		return // the caller has ended it
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, t := range c.transports {
 		utilnet.CloseIdleConnectionsFor(t)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.cause = cause
 	if !c.reached || !c.failing.IsZero() {
 		return

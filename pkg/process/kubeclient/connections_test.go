@@ -17,9 +17,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"example.com/sample-controller/test/footest"
 )
 
 // An answer whose bytes stop coming ends with an error that makes client-go resume a watch. The
@@ -52,7 +51,7 @@ func TestASilentAnswerEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var lasts string
-				server := roundTripper(func(r *http.Request) (*http.Response, error) {
+				server := roundTripFunc(func(r *http.Request) (*http.Response, error) {
 					if r.URL.RawQuery == "" { // so that the client knows the protocol
 						return &http.Response{StatusCode: http.StatusOK, ProtoMajor: row.protocol, Body: http.NoBody}, nil
 					}
@@ -75,13 +74,13 @@ func TestASilentAnswerEnds(t *testing.T) {
 				config := &rest.Config{Transport: server}
 				config.Wrap((&connections{}).boundSilence)
 				transport, err := rest.TransportFor(config)
-				footest.Must(t, err)
+				must(t, err)
 				send := func(query string) (*http.Response, error) {
-					target := &url.URL{Scheme: "https", Host: "cluster", Path: "/foos", RawQuery: query}
+					target := &url.URL{Scheme: "https", Host: "cluster", Path: "/gadgets", RawQuery: query}
 					return transport.RoundTrip((&http.Request{Method: http.MethodGet, URL: target}).WithContext(t.Context()))
 				}
 				earlier, err := send("")
-				footest.Must(t, err)
+				must(t, err)
 				earlier.Body.Close()
 				read, began := 0, time.Now()
 				response, err := send(row.query)
@@ -140,10 +139,10 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 				f.closed = 0
 				for range row.lasts / time.Second {
 					call(row.failure)
-					footest.Advance(time.Second)
+					advance(time.Second)
 				}
 				call(nil)
-				footest.Advance(outageNotice)
+				advance(outageNotice)
 				said := f.log.String()
 				if strings.Count(said, "API server") != row.lines || strings.Count(said, `after="1m0s"`) != row.lines/2 || (f.closed > 0) != row.closes {
 					t.Errorf("idle connections were closed %d times, and the log is:\n%s", f.closed, said)
@@ -157,11 +156,11 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 func TestTheLimitOfRequestsHoldsForAllClientsButTheLeases(t *testing.T) {
 	run(t, func(t *testing.T, f *fakeServer) {
 		c, err := New(&rest.Config{Host: "https://cluster", QPS: 1, Burst: 1, Transport: f}, 2, time.Minute)
-		footest.Must(t, err)
+		must(t, err)
 		lease, began := c.Election.CoordinationV1().RESTClient(), time.Now()
 		for i, client := range []rest.Interface{
-			lease, lease, c.KubeInformers.AppsV1().RESTClient(), c.FooInformers.SamplecontrollerV1alpha1().RESTClient(), c.Kube.AppsV1().RESTClient(),
-			c.Foos.SamplecontrollerV1alpha1().RESTClient(), c.Events.CoreV1().RESTClient(), c.Reviews.AuthenticationV1().RESTClient(),
+			lease, lease, c.KubeInformers.AppsV1().RESTClient(), c.Kube.AppsV1().RESTClient(), kubernetes.NewForConfigOrDie(c.InformerConfig).AppsV1().RESTClient(),
+			kubernetes.NewForConfigOrDie(c.CallConfig).AppsV1().RESTClient(), c.Events.CoreV1().RESTClient(), c.Reviews.AuthenticationV1().RESTClient(),
 		} {
 			_ = client.Get().Resource("things").Do(f.ctx).Error()
 			if took := time.Since(began).Round(time.Millisecond); took != time.Duration(max(i-2, 0))*time.Second {

@@ -44,20 +44,15 @@ const (
 // each failure. Each time this costs one small list, which the API server serves from memory.
 //
 // It is a transport.WrapperFunc, for rest.Config.Wrap.
-func guardWatches(next http.RoundTripper) http.RoundTripper { return watchGuard{next} }
-
-type watchGuard struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (g watchGuard) RoundTrip(watch *http.Request) (*http.Response, error) {
-	query := watch.URL.Query()
-	if !resumesWatch(query) {
-		return g.next.RoundTrip(watch)
-	}
-	if refusal := g.ask(watch, query); refusal != nil {
-		return refusal, nil
-	}
-	return g.next.RoundTrip(watch)
+func guardWatches(next http.RoundTripper) http.RoundTripper {
+	return roundTripFunc(func(watch *http.Request) (*http.Response, error) {
+		if query := watch.URL.Query(); resumesWatch(query) {
+			if refusal := refusalOf(next, watch, query); refusal != nil {
+				return refusal, nil
+			}
+		}
+		return next.RoundTrip(watch)
+	})
 }
 
 // resumesWatch reports whether a request is for a watch that starts at a resourceVersion.
@@ -70,9 +65,9 @@ func resumesWatch(query url.Values) bool {
 	return version != "" && version != "0" && query.Get("sendInitialEvents") != "true"
 }
 
-// ask sends the list and returns the API server's response if it says that the version is
+// refusalOf sends the list and returns the API server's response if it says that the version is
 // too large. Otherwise it returns nil: the watch itself reports any other error.
-func (g watchGuard) ask(watch *http.Request, query url.Values) *http.Response {
+func refusalOf(next http.RoundTripper, watch *http.Request, query url.Values) *http.Response {
 	ctx, cancel := context.WithTimeout(watch.Context(), askTimeout)
 	defer cancel()
 	for _, name := range []string{"watch", "allowWatchBookmarks", "timeoutSeconds", "timeout"} {
@@ -83,7 +78,7 @@ func (g watchGuard) ask(watch *http.Request, query url.Values) *http.Response {
 	list := watch.Clone(ctx)
 	list.URL.RawQuery = query.Encode()
 	list.Header.Set("Accept", runtime.ContentTypeJSON)
-	answer, err := g.next.RoundTrip(list)
+	answer, err := next.RoundTrip(list)
 	if err != nil {
 		return nil
 	}
@@ -110,7 +105,7 @@ func isTooLarge(code int, body []byte) bool {
 // fails, instead of listing the objects.
 //
 // An informer trims the objects of a stream one by one, but those of a list only when it
-// has all of them, so that 1,000 Foos of 254 KiB take 600 MB. client-go's reflector falls
+// has all of them, so that 1,000 objects of 254 KiB take 600 MB. client-go's reflector falls
 // back to such a list after any failure of the stream except 429 and a refused connection,
 // for example when a load balancer responds with 503, just when the control plane restarts
 // and both replicas list again. This transport lets the list pass only if the API server
@@ -120,32 +115,19 @@ func isTooLarge(code int, body []byte) bool {
 //
 // It is a transport.WrapperFunc, for rest.Config.Wrap.
 func keepStreaming(next http.RoundTripper) http.RoundTripper {
-	return &streamKeeper{next: next, answers: map[string]string{}}
-}
-
-type streamKeeper struct {
-	next http.RoundTripper
-	mu   sync.Mutex
-	// answers maps the path of a resource to the response to its latest stream, unless that
-	// was a refusal.
-	answers map[string]string
-}
-
-// RoundTrip implements http.RoundTripper.
-func (k *streamKeeper) RoundTrip(request *http.Request) (*http.Response, error) {
-	query := request.URL.Query()
-	if query.Get("sendInitialEvents") == "true" {
-		response, err := k.next.RoundTrip(request)
-		k.record(request, response, err)
-		return response, err
-	}
-	k.mu.Lock()
-	answer := k.answers[request.URL.Path]
-	k.mu.Unlock()
-	if answer != "" && isFallback(query) {
-		return nil, fmt.Errorf("not listing all objects at once; retrying their stream instead, which ended early (%s)", answer)
-	}
-	return k.next.RoundTrip(request)
+	var outcomes sync.Map // of the latest stream, by the path of the resource
+	return roundTripFunc(func(request *http.Request) (*http.Response, error) {
+		query, path := request.URL.Query(), request.URL.Path
+		if query.Get("sendInitialEvents") == "true" {
+			response, err := next.RoundTrip(request)
+			outcomes.Store(path, outcomeOf(request, response, err))
+			return response, err
+		}
+		if outcome, sent := outcomes.Load(path); sent && outcome != "" && isFallback(query) {
+			return nil, fmt.Errorf("not listing all objects at once; retrying their stream instead, which ended early (%s)", outcome)
+		}
+		return next.RoundTrip(request)
+	})
 }
 
 // isFallback reports whether a request for a whole resource may be the reflector's fallback
@@ -154,21 +136,17 @@ func isFallback(query url.Values) bool {
 	return !query.Has("watch") && !query.Has("resourceVersionMatch")
 }
 
-// record remembers the response to a stream. It leaves out the text of errors, because some
-// texts would make client-go repeat the list ten times.
-func (k *streamKeeper) record(request *http.Request, response *http.Response, err error) {
-	answer := "no answer"
-	if err == nil {
-		answer = response.Status
-		switch {
-		case response.StatusCode == http.StatusBadRequest, response.StatusCode == http.StatusUnprocessableEntity:
-			klog.FromContext(request.Context()).Info("The API server does not stream lists: listing holds all objects in memory at once", "path", request.URL.Path)
-			answer = ""
-		case response.StatusCode >= 400 && response.StatusCode < 500:
-			answer = "" // the list gets the same response, and the reflector logs it
-		}
+// outcomeOf describes the response to a stream, or returns "" if that was refused. It leaves out
+// the text of errors, because some texts would make client-go repeat the list ten times.
+func outcomeOf(request *http.Request, response *http.Response, err error) string {
+	switch {
+	case err != nil:
+		return "no answer"
+	case response.StatusCode == http.StatusBadRequest, response.StatusCode == http.StatusUnprocessableEntity:
+		klog.FromContext(request.Context()).Info("The API server does not stream lists: listing holds all objects in memory at once", "path", request.URL.Path)
+		return ""
+	case response.StatusCode >= 400 && response.StatusCode < 500:
+		return "" // the list gets the same response, and the reflector logs it
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.answers[request.URL.Path] = answer
+	return response.Status
 }

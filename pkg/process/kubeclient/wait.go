@@ -22,9 +22,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
+
+// Remedies names what an administrator applies, for the messages of WaitUntilReadable. A message
+// leaves out what is empty.
+type Remedies struct {
+	// CRDs maps an API group to the command that installs its CustomResourceDefinitions.
+	CRDs map[string]string
+	// Permissions is the manifest that grants the permissions in all namespaces, and
+	// NamespacePermissions the one that grants them in one.
+	Permissions, NamespacePermissions string
+}
 
 // WaitUntilReadable returns when the API server lets this client list and watch the
 // resources in a namespace, or in all namespaces, or when ctx is done. If a
@@ -34,7 +42,7 @@ import (
 // would seem to work. It also waits while the server tells clients to retry later, and for
 // outageLimit while it can't be reached. Then, or at once if trying again would not help, it
 // returns an error that says what to do.
-func (c *Clients) WaitUntilReadable(ctx context.Context, namespace string, resources ...schema.GroupVersionResource) error {
+func (c *Clients) WaitUntilReadable(ctx context.Context, remedies Remedies, namespace string, resources ...schema.GroupVersionResource) error {
 	logged := sets.New[string]()
 	logOnce := func(kind, message string, keysAndValues ...any) {
 		if !logged.Has(kind) {
@@ -53,7 +61,7 @@ func (c *Clients) WaitUntilReadable(ctx context.Context, namespace string, resou
 					return nil
 				case isWorthWaiting(err):
 					logOnce(fmt.Sprint(verb, resource, apierrors.ReasonForError(err)), "Waiting until the informers can list and watch",
-						"resource", resource.GroupResource().String(), "cause", remedy(verb, resource, namespace, err))
+						"resource", resource.GroupResource().String(), "cause", remedies.explain(verb, resource, namespace, err))
 				case !passes, time.Since(answered) >= outageLimit:
 					return explained
 				default:
@@ -118,7 +126,7 @@ func (c *Clients) ask(ctx context.Context, namespace string, resource schema.Gro
 	if resource.Group == "" {
 		root = "/api"
 	}
-	request := c.Foos.Discovery().RESTClient().Get().AbsPath(root, resource.Group, resource.Version).
+	request := c.Kube.Discovery().RESTClient().Get().AbsPath(root, resource.Group, resource.Version).
 		NamespaceIfScoped(namespace, namespace != metav1.NamespaceAll).Resource(resource.Resource)
 	if verb == "list" {
 		return request.Param("limit", "1").Do(ctx).Error()
@@ -156,21 +164,24 @@ func isBusy(err error) bool {
 	return later || apierrors.IsTooManyRequests(err)
 }
 
-// remedy describes what is missing, and what to do about it.
-func remedy(verb string, of schema.GroupVersionResource, namespace string, cause error) string {
+// explain describes what is missing, and what to do about it.
+func (r Remedies) explain(verb string, of schema.GroupVersionResource, namespace string, cause error) string {
 	resource := of.GroupResource()
 	switch {
 	case isBusy(cause):
 		return fmt.Sprintf("the API server is busy and asks clients to retry later (%v)", cause)
 	case apierrors.IsForbidden(cause):
-		scope, manifest := "all namespaces", "artifacts/deploy/permissions/controller.yaml"
+		scope, manifest := "all namespaces", r.Permissions
 		if namespace != metav1.NamespaceAll {
-			scope, manifest = "the namespace "+namespace, "artifacts/deploy/namespaced"
+			scope, manifest = "the namespace "+namespace, r.NamespacePermissions
 		}
-		return fmt.Sprintf("the permission to %s %s in %s is missing: grant it, as %s does, to the identity that the controller runs as (%v)",
+		if manifest != "" {
+			manifest = ", as " + manifest + " does,"
+		}
+		return fmt.Sprintf("the permission to %s %s in %s is missing: grant it%s to the identity that the controller runs as (%v)",
 			verb, resource, scope, manifest, cause)
-	case resource.Group == samplev1alpha1.GroupName:
-		return fmt.Sprintf("the CustomResourceDefinition %s is not installed: install it with 'kubectl apply --server-side -f artifacts/crd'", resource)
+	case r.CRDs[resource.Group] != "":
+		return fmt.Sprintf("the CustomResourceDefinition %s is not installed: install it with '%s'", resource, r.CRDs[resource.Group])
 	}
 	return fmt.Sprintf("the API server does not serve %s in version %s: install what provides it", resource, of.Version)
 }

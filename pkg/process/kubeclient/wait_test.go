@@ -26,12 +26,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/footest"
 )
 
 // The log names the resource, the verb, the scope and the manifest. It lists all missing
@@ -39,10 +37,10 @@ import (
 // starts is no reason to exit: the controller polls it as often as it allows.
 func TestWaitsForWhatMayStillCome(t *testing.T) {
 	proxied := func(code, seconds int) error {
-		return apierrors.NewGenericServerResponse(code, "get", foosResource.GroupResource(), "", "", seconds, true)
+		return apierrors.NewGenericServerResponse(code, "get", gadgetsResource.GroupResource(), "", "", seconds, true)
 	}
 	busy := func(seconds int) error { return apierrors.NewTooManyRequests("slow down", seconds) }
-	slow := apierrors.NewServerTimeout(foosResource.GroupResource(), "list", 0)
+	slow := apierrors.NewServerTimeout(gadgetsResource.GroupResource(), "list", 0)
 	later := []string{"asks clients to retry later"}
 	for name, row := range map[string]struct {
 		answers answers
@@ -50,48 +48,48 @@ func TestWaitsForWhatMayStillCome(t *testing.T) {
 		says    []string
 	}{
 		"no CustomResourceDefinition": {
-			answers{listFoos: apierrors.NewNotFound(foosResource.GroupResource(), "")}, 300,
+			answers{listGadgets: apierrors.NewNotFound(gadgetsResource.GroupResource(), "")}, 300,
 			[]string{
-				`resource="foos.samplecontroller.k8s.io"`,
-				"the CustomResourceDefinition foos.samplecontroller.k8s.io is not installed", "kubectl apply --server-side -f artifacts/crd",
+				`resource="gadgets.example.com"`,
+				"the CustomResourceDefinition gadgets.example.com is not installed", "install it with 'kubectl apply -f crd.yaml'",
 			},
 		},
 		"a version that is not served": {
 			answers{listReplicaSets: apierrors.NewNotFound(replicaSetsResource.GroupResource(), "")}, 300,
 			[]string{"the API server does not serve replicasets.apps in version v1"},
 		},
-		"no permission to list Foos": {
-			answers{listFoos: forbidden}, 300,
+		"no permission to list Gadgets": {
+			answers{listGadgets: forbidden}, 300,
 			[]string{
-				"the permission to list foos.samplecontroller.k8s.io in the namespace team-a is missing",
-				"artifacts/deploy/namespaced", "RBAC says no",
+				"the permission to list gadgets.example.com in the namespace team-a is missing",
+				"grant it, as role.yaml does, to the identity", "RBAC says no",
 			},
 		},
-		"no permission to watch Foos": {answers{watchFoos: forbidden}, 300, []string{"to watch foos.samplecontroller.k8s.io in"}},
+		"no permission to watch Gadgets": {answers{watchGadgets: forbidden}, 300, []string{"to watch gadgets.example.com in"}},
 		"no permission at all": {
-			answers{listFoos: forbidden, watchFoos: forbidden, listReplicaSets: forbidden, watchReplicaSets: forbidden},
+			answers{listGadgets: forbidden, watchGadgets: forbidden, listReplicaSets: forbidden, watchReplicaSets: forbidden},
 			300,
-			[]string{"to list foos", "to watch foos", "to list replicasets.apps", "to watch replicasets.apps"},
+			[]string{"to list gadgets", "to watch gadgets", "to list replicasets.apps", "to watch replicasets.apps"},
 		},
-		"too many requests":                 {answers{listFoos: busy(10)}, 60, later},
-		"too many requests, without a time": {answers{listFoos: apierrors.NewTooManyRequestsError("slow down")}, 300, later},
-		"too many watches":                  {answers{watchFoos: busy(10)}, 60, later},
-		"unavailable":                       {answers{listFoos: proxied(http.StatusServiceUnavailable, 30)}, 20, later},
-		"a timeout of the server":           {answers{listFoos: apierrors.NewTimeoutError("slow storage", 10)}, 60, later},
-		"a server timeout":                  {answers{listFoos: slow}, 300, later},
-		"for a day":                         {answers{listFoos: busy(86400)}, 10, later},
+		"too many requests":                 {answers{listGadgets: busy(10)}, 60, later},
+		"too many requests, without a time": {answers{listGadgets: apierrors.NewTooManyRequestsError("slow down")}, 300, later},
+		"too many watches":                  {answers{watchGadgets: busy(10)}, 60, later},
+		"unavailable":                       {answers{listGadgets: proxied(http.StatusServiceUnavailable, 30)}, 20, later},
+		"a timeout of the server":           {answers{listGadgets: apierrors.NewTimeoutError("slow storage", 10)}, 60, later},
+		"a server timeout":                  {answers{listGadgets: slow}, 300, later},
+		"for a day":                         {answers{listGadgets: busy(86400)}, 10, later},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
 				f.answer(row.answers)
 				done := make(chan error, 1)
 				go func() { done <- f.wait(f.ctx) }()
-				footest.Advance(10*time.Minute - time.Second)
-				if tries := f.count(listFoos); len(done) > 0 || tries != row.tries {
+				advance(10*time.Minute - time.Second)
+				if tries := f.count(listGadgets); len(done) > 0 || tries != row.tries {
 					t.Fatalf("there were %d tries in 10 minutes, not %d", tries, row.tries)
 				}
 				f.answer(nil)
-				footest.Must(t, <-done)
+				must(t, <-done)
 				said := f.log.String()
 				for _, want := range row.says {
 					if !strings.Contains(said, want) {
@@ -104,18 +102,21 @@ func TestWaitsForWhatMayStillCome(t *testing.T) {
 			})
 		})
 	}
+	if got := (Remedies{}).explain("list", gadgetsResource, "", forbidden); !strings.Contains(got, "in all namespaces is missing: grant it to the identity") {
+		t.Errorf("without a remedy the message is %q", got)
+	}
 }
 
 // If one cause follows another, both are logged. A stop is no error.
 func TestEachCauseOfWaitingIsLoggedUntilAStop(t *testing.T) {
 	run(t, func(t *testing.T, f *fakeServer) {
 		ctx, stop := context.WithCancel(f.ctx)
-		f.answer(answers{listFoos: apierrors.NewTooManyRequests("slow down", 10)})
+		f.answer(answers{listGadgets: apierrors.NewTooManyRequests("slow down", 10)})
 		time.AfterFunc(time.Minute, func() {
-			f.answer(answers{listFoos: apierrors.NewNotFound(foosResource.GroupResource(), "")})
+			f.answer(answers{listGadgets: apierrors.NewNotFound(gadgetsResource.GroupResource(), "")})
 		})
 		time.AfterFunc(2*time.Minute, stop)
-		footest.Must(t, f.wait(ctx))
+		must(t, f.wait(ctx))
 		if said := f.log.String(); strings.Count(said, "asks clients to retry later") != 1 || strings.Count(said, "is not installed") != 1 {
 			t.Errorf("the log does not say once for each cause what the controller waits for:\n%s", said)
 		}
@@ -133,14 +134,14 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
-				f.answer(answers{watchFoos: answer})
-				footest.Must(t, f.wait(f.ctx))
+				f.answer(answers{watchGadgets: answer})
+				must(t, f.wait(f.ctx))
 				services := corev1.SchemeGroupVersion.WithResource("services")
-				footest.Must(t, f.clients.WaitUntilReadable(f.ctx, "", foosResource, services)) // of all namespaces
-				footest.Advance(time.Hour)
+				must(t, f.clients.WaitUntilReadable(f.ctx, remedies, "", gadgetsResource, services)) // of all namespaces
+				advance(time.Hour)
 				want := []string{
-					listFoos, watchFoos, listReplicaSets, watchReplicaSets,
-					"list /apis/samplecontroller.k8s.io/v1alpha1/foos", "watch /apis/samplecontroller.k8s.io/v1alpha1/foos",
+					listGadgets, watchGadgets, listReplicaSets, watchReplicaSets,
+					"list /apis/example.com/v1/gadgets", "watch /apis/example.com/v1/gadgets",
 					"list /api/v1/services", "watch /api/v1/services",
 				}
 				if !slices.Equal(f.requests, want) {
@@ -155,7 +156,7 @@ func TestWithoutAnObstacleEachResourceIsProbedOnce(t *testing.T) {
 // Both say what to check.
 func TestAServerThatCannotBeUsedIsAnErrorThatSaysWhatToCheck(t *testing.T) {
 	failed := func(op string, cause error) error { return &net.OpError{Op: op, Net: "tcp", Err: cause} }
-	answers502 := apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", foosResource.GroupResource(), "", "", 0, true)
+	answers502 := apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", gadgetsResource.GroupResource(), "", "", 0, true)
 	const atOnce, limited = 0, outageLimit
 	for name, row := range map[string]struct {
 		failure error
@@ -201,11 +202,11 @@ func TestAServerThatCannotBeUsedIsAnErrorThatSaysWhatToCheck(t *testing.T) {
 func TestAServerThatAnswersInTimeIsUsed(t *testing.T) {
 	run(t, func(t *testing.T, f *fakeServer) {
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-		f.answer(answers{listFoos: refused, listReplicaSets: refused})
-		time.AfterFunc(100*time.Second, func() { f.answer(answers{listFoos: forbidden}) })
+		f.answer(answers{listGadgets: refused, listReplicaSets: refused})
+		time.AfterFunc(100*time.Second, func() { f.answer(answers{listGadgets: forbidden}) })
 		time.AfterFunc(150*time.Second, func() { f.answer(answers{listReplicaSets: refused}) })
 		time.AfterFunc(250*time.Second, func() { f.answer(nil) })
-		footest.Must(t, f.wait(f.ctx))
+		must(t, f.wait(f.ctx))
 	})
 }
 
@@ -217,7 +218,7 @@ func TestAPluginThatHangsDelaysNoStop(t *testing.T) {
 		f.hangs = make(chan struct{})
 		defer close(f.hangs)
 		began := time.Now()
-		footest.Must(t, f.wait(ctx))
+		must(t, f.wait(ctx))
 		if took := time.Since(began); took > time.Minute+time.Second || !strings.Contains(f.log.String(), "credential plugin") {
 			t.Errorf("it ended after %v, and the log is:\n%s", took, f.log.String())
 		}
@@ -225,19 +226,34 @@ func TestAPluginThatHangsDelaysNoStop(t *testing.T) {
 }
 
 var (
-	foosResource        = samplev1alpha1.SchemeGroupVersion.WithResource("foos")
+	gadgetsResource     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}
 	replicaSetsResource = appsv1.SchemeGroupVersion.WithResource("replicasets")
 )
 
+var remedies = Remedies{CRDs: map[string]string{"example.com": "kubectl apply -f crd.yaml"}, NamespacePermissions: "role.yaml"}
+
 const (
-	foosPath         = "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/team-a/foos"
-	listFoos         = "list " + foosPath
-	watchFoos        = "watch " + foosPath
+	gadgetsPath      = "/apis/example.com/v1/namespaces/team-a/gadgets"
+	listGadgets      = "list " + gadgetsPath
+	watchGadgets     = "watch " + gadgetsPath
 	listReplicaSets  = "list /apis/apps/v1/namespaces/team-a/replicasets"
 	watchReplicaSets = "watch /apis/apps/v1/namespaces/team-a/replicasets"
 )
 
-var forbidden = apierrors.NewForbidden(foosResource.GroupResource(), "", errors.New("RBAC says no"))
+var forbidden = apierrors.NewForbidden(gadgetsResource.GroupResource(), "", errors.New("RBAC says no"))
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// advance moves the bubble's clock forward, then waits until every goroutine is idle.
+func advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
 
 // answers maps a verb and path, such as "list /apis/...", to an error.
 type answers map[string]error
@@ -266,7 +282,7 @@ func run(t *testing.T, test func(*testing.T, *fakeServer)) {
 		f := &fakeServer{t: t, ctx: klog.NewContext(t.Context(), logger), log: logger.GetSink().(ktesting.Underlier).GetBuffer()}
 		var err error
 		f.clients, err = New(&rest.Config{Host: "https://cluster", QPS: -1, Transport: f}, 2, time.Second)
-		footest.Must(t, err)
+		must(t, err)
 		test(t, f)
 	})
 }
@@ -300,7 +316,7 @@ func (f *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	text, err := json.Marshal(body)
-	footest.Must(f.t, err)
+	must(f.t, err)
 	return &http.Response{StatusCode: code, Status: http.StatusText(code), Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, nil
 }
 
@@ -321,7 +337,7 @@ func (f *fakeServer) count(request string) int {
 	return len(slices.DeleteFunc(slices.Clone(f.requests), func(sent string) bool { return sent != request }))
 }
 
-// wait waits for Foos and ReplicaSets.
+// wait waits for Gadgets and ReplicaSets.
 func (f *fakeServer) wait(ctx context.Context) error {
-	return f.clients.WaitUntilReadable(ctx, "team-a", foosResource, replicaSetsResource)
+	return f.clients.WaitUntilReadable(ctx, remedies, "team-a", gadgetsResource, replicaSetsResource)
 }
