@@ -7,6 +7,10 @@
 // another replica's Lease. A standby watches the Lease, so that it takes over at once when
 // the Lease is released, and on time when it expires.
 //
+// End the process when Run returns ErrLost: work that still runs would write beside the next
+// leader. Run needs the verbs get, create, update and watch on leases; without watch, a standby
+// takes over up to 2.2 RetryPeriods later. In each RetryPeriod, a leader writes and a standby reads.
+//
 // This file runs the elector; lock.go has its calls and the standby's watch.
 package election
 

@@ -15,7 +15,23 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
 )
+
+func Example() {
+	config := Config{
+		Client: fake.NewClientset().CoordinationV1(), Namespace: "default", Name: "gadget-controller", Identity: "a",
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+	}
+	err := Run(context.Background(), config, func(leaseCtx context.Context) error {
+		fmt.Println("works while it holds the Lease:", leaseCtx.Err() == nil)
+		return nil // the work has ended: Run releases the Lease
+	})
+	fmt.Println(err)
+	// Output:
+	// works while it holds the Lease: true
+	// <nil>
+}
 
 func run(t *testing.T, name string, test func(*testing.T, *server)) {
 	t.Helper()

@@ -11,6 +11,9 @@
 //
 // Events that can't be written, because the API server fails or does not respond, do not stop
 // those of other namespaces.
+//
+// Start needs the verbs create and patch on events. Waiting Events take up to 10 MiB, and are lost
+// unless the process calls flush before it ends.
 package events
 
 import (

@@ -6,6 +6,7 @@
 package events
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,10 +22,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 )
+
+func Example() {
+	ctx, client := context.Background(), fake.NewClientset().CoreV1()
+	sink := &typedcorev1.EventSinkImpl{Interface: client.Events(metav1.NamespaceAll)}
+	recorder, flush := Start(ctx, sink, scheme.Scheme, corev1.EventSource{Component: "gadget-controller"})
+	recorder.DeferWhile(func(string) bool { return true }) // while keys of the namespace wait for a worker
+	recorder.Eventf(pod("web"), corev1.EventTypeWarning, "Drifted", "The Pod has %d labels too many", 2)
+	flush(5 * time.Second) // before the process ends
+	written, err := client.Events("team-a").List(ctx, metav1.ListOptions{})
+	fmt.Println(written.Items[0].Reason, written.Items[0].Message, err)
+	// Output:
+	// Drifted The Pod has 2 labels too many <nil>
+}
 
 // An Event that can't be written must not block Events about other objects, and writing the
 // Events must not take longer than the work that they report.

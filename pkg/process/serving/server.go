@@ -3,8 +3,11 @@
 // Package serving serves a process's health, metrics and profiles over HTTP.
 //
 // Health is open to everyone (ControllerHealth). Metrics and profiles are served over TLS
-// to users whom the API server allows to get them (Gate). Nothing here depends on what the
-// process does.
+// to users whom the API server allows to get them (MetricsHandler with a Gate). Nothing here
+// depends on what the process does. Run each handler in its own Server: Listen, then Serve.
+//
+// A Gate needs permission to create tokenreviews and subjectaccessreviews. A scraper costs the API
+// server at most two reviews a minute, and all strangers together 10 a second.
 package serving
 
 import (

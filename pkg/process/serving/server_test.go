@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -29,10 +30,31 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/leaderelection"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 )
+
+// A probe of a controller before and after its caches are filled.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+	filled := false
+	watchdog := leaderelection.NewLeaderHealthzAdaptor(20 * time.Second) // for election.Config, too
+	health := ControllerHealth(ctx, watchdog, func() bool { return filled })
+	server, err := Listen("127.0.0.1:0", health, nil)
+	for _, filled = range []bool{false, true} {
+		answer := httptest.NewRecorder()
+		health.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", http.NoBody))
+		fmt.Println(answer.Code)
+	}
+	stop()
+	fmt.Println(err, server.Serve(ctx)) // it responds until the stop
+	// Output:
+	// 500
+	// 200
+	// <nil> <nil>
+}
 
 // A client that connects before Serve is called waits for it.
 func TestTheAddressIsTakenBeforeAnythingIsServed(t *testing.T) {
