@@ -167,7 +167,7 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	recorder := record.NewFakeRecorder(100)
-	controller, err := NewController(Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New()},
+	controller, err := NewController(Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New("sample-controller", "Foo")},
 		kindOf(owner, kinds.Clients{Kube: f.kubeClient, Foos: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers}))
 	footest.Must(f.t, err)
 	f.Controller, f.events = controller, recorder.Events

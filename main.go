@@ -19,8 +19,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"flag"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -39,6 +42,8 @@ import (
 
 	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/internal/names"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/election"
@@ -47,6 +52,7 @@ import (
 	"example.com/sample-controller/pkg/process/metrics"
 	"example.com/sample-controller/pkg/process/options"
 	"example.com/sample-controller/pkg/process/serving"
+	"example.com/sample-controller/pkg/reconcile/memory"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/pkg/signals"
 )
@@ -67,7 +73,7 @@ const (
 )
 
 func main() {
-	opts, err := options.Parse(os.Args[1:], os.Stdout)
+	opts, err := parse(os.Args[1:], os.Stdout)
 	if errors.Is(err, options.ErrAnswered) {
 		return
 	}
@@ -87,15 +93,47 @@ func main() {
 	klog.Flush()
 }
 
+// Options are the command's flags: those of every controller, and those of this one.
+type Options struct {
+	*options.Options
+	Image       string // of the container nginx in the Deployments of all Foos
+	OmitPodUser bool   // leaves the user of new Deployments' Pods to the platform
+	MaxRollouts int    // as in Config
+	FightPeriod time.Duration
+}
+
+// parse reads the command line, as options.Parse does.
+func parse(args []string, answer io.Writer) (o Options, err error) {
+	o.Options, err = options.Parse(args, answer, options.Program{
+		Name: names.Controller, Purpose: "reconciles the Foos of a cluster: it creates a Deployment for each.", Kind: "Foo", Plural: "Foos",
+		AddFlags: func(flags *flag.FlagSet) {
+			flags.StringVar(&o.Image, "image", names.DefaultImage,
+				"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
+			flags.BoolVar(&o.OmitPodUser, "omit-pod-user", false,
+				"Set no runAsUser in new Deployments, so that the platform chooses the Pods' user, as OpenShift does. Otherwise the user is 101. Existing Deployments keep theirs.")
+			flags.IntVar(&o.MaxRollouts, "max-rollouts", 10,
+				"Maximum number of Foos whose Pods are restarted at the same time because -image changed or to undo someone's change; half of that in one namespace. 0 means no limit. A change of a Foo's spec does not wait.")
+			flags.DurationVar(&o.FightPeriod, "fight-period", memory.DefaultFightPeriod,
+				"How long a repair must last. If another client undoes three in a row earlier, that is a fight: the Foo fails and names the client, and further repairs wait. Whoever is slower is repaired at once each time, and named in Events.")
+		},
+		Check: func(refuse func(isWrong bool, format string, args ...any)) {
+			refuse(o.Image == "", "-image=%q: must be the name of an image", o.Image)
+			refuse(o.MaxRollouts < 0, "-max-rollouts=%d: must be 0 (no limit) or more", o.MaxRollouts)
+			refuse(o.FightPeriod < time.Second, "-fight-period=%v: must be 1s or more", o.FightPeriod)
+		},
+	})
+	return o, err
+}
+
 // fail reports an error and ends the process.
-func fail(opts *options.Options, err error, code int) {
+func fail(opts Options, err error, code int) {
 	opts.Logging.Report(err, code)
 	klog.Flush()
 	os.Exit(code)
 }
 
 // run connects to the cluster and works until ctx is done.
-func run(ctx context.Context, opts *options.Options) error {
+func run(ctx context.Context, opts Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	config, namespace, err := opts.Cluster.RESTConfig()
@@ -107,7 +145,7 @@ func run(ctx context.Context, opts *options.Options) error {
 		return err
 	}
 	// Serve before waiting for anything, so that probes see that the controller waits.
-	controllerMetrics, cachesFilled := metrics.New(), &atomic.Bool{}
+	controllerMetrics, cachesFilled := metrics.New(names.Controller, "Foo"), &atomic.Bool{}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
 	stopServing, err := opts.Serving.Start(ctx, serving.ControllerHealth(ctx, watchdog, cachesFilled.Load), controllerMetrics.Handler(), clients.Reviews)
 	if err != nil {
@@ -156,7 +194,7 @@ func newControllers(config Config, kinds []*table.Kind) ([]*Controller, error) {
 // startInformers creates the controllers with the two informer factories, waits until the
 // API server lets the informers read their resources, and returns when the caches are full or
 // ctx is done. Call stop when ctx is done.
-func startInformers(ctx context.Context, opts *options.Options, clients *kubeclient.Clients, recorder *events.Recorder, controllerMetrics *metrics.Metrics) (
+func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clients, recorder *events.Recorder, controllerMetrics *metrics.Metrics) (
 	controllers []*Controller, stop func(), err error,
 ) {
 	// Informers without a name have no metrics.
@@ -164,13 +202,18 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 	if err != nil {
 		return nil, nil, err
 	}
+	fooReader, errReader := clientset.NewForConfig(clients.InformerConfig)
+	fooClient, errClient := clientset.NewForConfig(clients.CallConfig)
+	if err := cmp.Or(errReader, errClient); err != nil {
+		return nil, nil, err
+	}
 	// Children need no resync, because a Foo's resync reads its children, too.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
 		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.FooInformers, opts.Resync,
+	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(fooReader, opts.Resync,
 		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
 	all := kinds.All(
-		kinds.Clients{Kube: clients.Kube, Foos: clients.Foos, KubeInformers: kubeInformers, FooInformers: fooInformers},
+		kinds.Clients{Kube: clients.Kube, Foos: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers},
 		kinds.Options{Image: opts.Image, OmitPodUser: opts.OmitPodUser})
 	controllers, err = newControllers(Config{
 		Name: names.Controller, Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics,
@@ -190,7 +233,11 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 	for _, kind := range all {
 		reads = append(reads, kind.Reads()...)
 	}
-	if err := clients.WaitUntilReadable(ctx, opts.Namespace, reads...); err != nil || ctx.Err() != nil {
+	remedies := kubeclient.Remedies{
+		CRDs:        map[string]string{samplev1alpha1.GroupName: "kubectl apply --server-side -f artifacts/crd"},
+		Permissions: "artifacts/deploy/permissions/controller.yaml", NamespacePermissions: "artifacts/deploy/namespaced",
+	}
+	if err := clients.WaitUntilReadable(ctx, remedies, opts.Namespace, reads...); err != nil || ctx.Err() != nil {
 		return nil, stop, err
 	}
 	kubeInformers.StartWithContext(ctx)
@@ -204,7 +251,7 @@ func startInformers(ctx context.Context, opts *options.Options, clients *kubecli
 }
 
 // lead runs the controllers; with -leader-elect, only while holding the Lease.
-func lead(ctx context.Context, opts *options.Options, controllers []*Controller, lease election.Config) error {
+func lead(ctx context.Context, opts Options, controllers []*Controller, lease election.Config) error {
 	if !opts.Election.Enabled {
 		return runAll(ctx, context.WithoutCancel(ctx), controllers, opts.Workers)
 	}

@@ -33,7 +33,7 @@ func TestSimulationRandom(t *testing.T) {
 
 // All controllers share simulatedMetrics, because component-base keeps each registry forever:
 // the registries of 100,000 runs take gigabytes.
-var simulatedMetrics = metrics.New()
+var simulatedMetrics = metrics.New("sample-controller", "Foo")
 
 // startSimulated returns the function that runs the controller of a kind with the clients of a
 // simulation, wired as in main.go.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of what one tenant can do to the others, to the metrics and to the log, of calls that
-// hang, and of stops.
+// hang, of stops, and of this program's own flags.
 
 package main
 
@@ -350,5 +350,18 @@ func TestAStopTakesLessThanTheGracePeriod(t *testing.T) {
 	grace := time.Duration(*manifest.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 	if all := drainTimeout + election.ReleaseTimeout + flushTimeout + serving.ShutdownTimeout; all >= grace {
 		t.Errorf("a stop may take %v of %v", all, grace)
+	}
+}
+
+func TestThisProgramsFlagsAreChecked(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"-image=mirror/nginx:1 -omit-pod-user -max-rollouts=0 -fight-period=1s": "<nil>",
+		"-image= -workers=0": `-image="": must be the name of an image; -workers=0`,
+		"-max-rollouts=-1":   "-max-rollouts=-1: must be 0 (no limit) or more",
+		"-fight-period=0":    "-fight-period=0s: must be 1s or more",
+	} {
+		if _, err := parse(strings.Fields(arguments), nil); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want %s", arguments, err, want)
+		}
 	}
 }

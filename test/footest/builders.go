@@ -14,14 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/pkg/process/options"
 )
 
 const (
 	// Namespace is where the tests' Foos are, DefaultImage what their Pods run.
 	Namespace    = "team-a"
-	DefaultImage = options.DefaultImage
+	DefaultImage = names.DefaultImage
 )
 
 var (

@@ -20,8 +20,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"example.com/sample-controller/internal/kinds"
+	"example.com/sample-controller/internal/names"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
-	"example.com/sample-controller/pkg/process/options"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/report"
@@ -73,7 +73,7 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
 	config.AddFlags(flags)
 	flags.StringSliceVarP(&o.files, "filename", "f", nil, "Plan as if the Foos in these files had been applied; - means standard input.")
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Plan the Foos in all namespaces.")
-	flags.StringVar(&o.image, "image", options.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
+	flags.StringVar(&o.image, "image", names.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
 	flags.BoolVar(&o.omitPodUser, "omit-pod-user", false, "Set no user in new Deployments; must be the value of the controller's flag -omit-pod-user.")
 	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Output format: text, diff (only the diffs), json or yaml.")
 	flags.BoolVar(&o.serverDryRun, "server-dry-run", false, "Also send each write to the API server as a dry run, and print its response.")

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/names"
-	"example.com/sample-controller/pkg/process/options"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
@@ -47,7 +46,7 @@ type controllerFlags struct {
 
 func (f *controllerFlags) add(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&f.image, "image", options.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
+	flags.StringVar(&f.image, "image", names.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
 	flags.StringVar(&f.lease.Namespace, "lease-namespace", names.Controller, "Namespace of the controller's Lease.")
 	flags.StringVar(&f.lease.Name, "lease-name", names.Controller, "Name of the controller's Lease.")
 }
