@@ -55,7 +55,7 @@ func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Obje
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
 	controller, err := NewController(Config{
 		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New("sample-controller", "Foo"),
-	}, kinds.Foos(kinds.Clients{Kube: kubeClient, Foos: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers}, kinds.Options{Image: "nginx:1.29"}))
+	}, kinds.Foos(kinds.Clients{Kube: kubeClient, Custom: fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers}, kinds.Options{Image: "nginx:1.29"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.F
 // newExplored returns the controller for test/simulation/explore.
 func newExplored(parts explore.Parts) (explore.Subject, error) {
 	foos := kindOf(footest.FooOwner, kinds.Clients{
-		Kube: parts.Kubernetes, Foos: parts.Custom, KubeInformers: parts.KubeInformers, FooInformers: parts.CustomInformers,
+		Kube: parts.Kubernetes, Custom: parts.Custom, KubeInformers: parts.KubeInformers, CustomInformers: parts.CustomInformers,
 	})
 	foos.Resource.Version = cmp.Or(parts.Version, foos.Resource.Version)
 	controller, err := NewController(Config{Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics}, foos)

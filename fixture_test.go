@@ -168,7 +168,7 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	recorder := record.NewFakeRecorder(100)
 	controller, err := NewController(Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New("sample-controller", "Foo")},
-		kindOf(owner, kinds.Clients{Kube: f.kubeClient, Foos: f.fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers}))
+		kindOf(owner, kinds.Clients{Kube: f.kubeClient, Custom: f.fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers}))
 	footest.Must(f.t, err)
 	f.Controller, f.events = controller, recorder.Events
 	f.t.Cleanup(controller.queue.ShutDown)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sample-controller creates the children of each Foo, a custom resource of the API
-// group samplecontroller.k8s.io, keeps the fields that the Foo owns in the desired state,
-// and reports the result in the Foo's status. internal/kinds declares the children.
+// The command creates the children of each owner, an object of a kind that internal/kinds declares,
+// such as the Deployment of a Foo. It keeps the fields that the owner owns in the desired state, and
+// reports the result in the owner's status.
 //
-// It syncs a Foo when the Foo changes, when an object that the Foo controls or wants
+// It syncs an owner when the owner changes, when an object that the owner controls or wants
 // changes, and at each resync. A sync reads the caches, lets pure functions decide what
 // to do, then writes the children, deletes those with an earlier name, writes the status,
 // and records an Event if the condition Ready changed; each only if necessary.
 // controller.go is the file to read.
 //
-// It does not delete the children of a deleted Foo: the garbage collector does, because of
+// It does not delete the children of a deleted owner: the garbage collector does, because of
 // the owner reference. It never touches an object that it does not control, unless someone
 // who may edit that object requests it.
 //
@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -42,10 +43,9 @@ import (
 
 	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/internal/names"
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	customscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	custominformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/election"
 	"example.com/sample-controller/pkg/process/events"
 	"example.com/sample-controller/pkg/process/kubeclient"
@@ -93,31 +93,28 @@ func main() {
 	klog.Flush()
 }
 
-// Options are the command's flags: those of every controller, and those of this one.
+// Options are the command's flags: those of every controller, and those of this program's kinds.
 type Options struct {
 	*options.Options
-	Image       string // of the container nginx in the Deployments of all Foos
-	OmitPodUser bool   // leaves the user of new Deployments' Pods to the platform
-	MaxRollouts int    // as in Config
+	Kinds       kinds.Options
+	MaxRollouts int // as in Config
 	FightPeriod time.Duration
 }
 
 // parse reads the command line, as options.Parse does.
 func parse(args []string, answer io.Writer) (o Options, err error) {
 	o.Options, err = options.Parse(args, answer, options.Program{
-		Name: names.Controller, Purpose: "reconciles the Foos of a cluster: it creates a Deployment for each.", Kind: "Foo", Plural: "Foos",
+		Name: names.Controller, Purpose: names.Purpose, Kind: names.Kind, Plural: names.Plural,
 		AddFlags: func(flags *flag.FlagSet) {
-			flags.StringVar(&o.Image, "image", names.DefaultImage,
-				"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
-			flags.BoolVar(&o.OmitPodUser, "omit-pod-user", false,
-				"Set no runAsUser in new Deployments, so that the platform chooses the Pods' user, as OpenShift does. Otherwise the user is 101. Existing Deployments keep theirs.")
-			flags.IntVar(&o.MaxRollouts, "max-rollouts", 10,
-				"Maximum number of Foos whose Pods are restarted at the same time because -image changed or to undo someone's change; half of that in one namespace. 0 means no limit. A change of a Foo's spec does not wait.")
-			flags.DurationVar(&o.FightPeriod, "fight-period", memory.DefaultFightPeriod,
-				"How long a repair must last. If another client undoes three in a row earlier, that is a fight: the Foo fails and names the client, and further repairs wait. Whoever is slower is repaired at once each time, and named in Events.")
+			o.Kinds.AddFlags(flags)
+			flags.IntVar(&o.MaxRollouts, "max-rollouts", 10, fmt.Sprintf("Maximum number of %s whose Pods are restarted at the same time for another reason "+
+				"than a change of their spec, such as another -image or to undo someone's change; half of that in one namespace. 0 means no limit.", names.Plural))
+			flags.DurationVar(&o.FightPeriod, "fight-period", memory.DefaultFightPeriod, fmt.Sprintf("How long a repair must last. If another client undoes "+
+				"three in a row earlier, that is a fight: the %s fails and names the client, and further repairs wait. Whoever is slower is repaired at once "+
+				"each time, and named in Events.", names.Kind))
 		},
 		Check: func(refuse func(isWrong bool, format string, args ...any)) {
-			refuse(o.Image == "", "-image=%q: must be the name of an image", o.Image)
+			o.Kinds.Check(refuse)
 			refuse(o.MaxRollouts < 0, "-max-rollouts=%d: must be 0 (no limit) or more", o.MaxRollouts)
 			refuse(o.FightPeriod < time.Second, "-fight-period=%v: must be 1s or more", o.FightPeriod)
 		},
@@ -145,7 +142,7 @@ func run(ctx context.Context, opts Options) error {
 		return err
 	}
 	// Serve before waiting for anything, so that probes see that the controller waits.
-	controllerMetrics, cachesFilled := metrics.New(names.Controller, "Foo"), &atomic.Bool{}
+	controllerMetrics, cachesFilled := metrics.New(names.Controller, names.Kind), &atomic.Bool{}
 	watchdog := leaderelection.NewLeaderHealthzAdaptor(watchdogGrace)
 	stopServing, err := opts.Serving.Start(ctx, serving.ControllerHealth(ctx, watchdog, cachesFilled.Load), controllerMetrics.Handler(), clients.Reviews)
 	if err != nil {
@@ -154,7 +151,7 @@ func run(ctx context.Context, opts Options) error {
 	defer stopServing()
 	// Write the remaining Events last, because the election also records Events.
 	recorder, flush := events.Start(ctx, &typedcorev1.EventSinkImpl{Interface: clients.Events.CoreV1().Events(metav1.NamespaceAll)},
-		fooscheme.Scheme, corev1.EventSource{Component: names.Controller})
+		customscheme.Scheme, corev1.EventSource{Component: names.Controller})
 	defer flush(flushTimeout)
 	controllers, stopInformers, err := startInformers(ctx, opts, clients, recorder, controllerMetrics)
 	if err != nil {
@@ -174,7 +171,7 @@ func run(ctx context.Context, opts Options) error {
 }
 
 // newControllers returns the controller of each kind. Their metrics and work queues are named
-// after the kinds, except for Foos.
+// after the kinds, except for those of the first.
 func newControllers(config Config, kinds []*table.Kind) ([]*Controller, error) {
 	var controllers []*Controller
 	for i, kind := range kinds {
@@ -202,19 +199,17 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 	if err != nil {
 		return nil, nil, err
 	}
-	fooReader, errReader := clientset.NewForConfig(clients.InformerConfig)
-	fooClient, errClient := clientset.NewForConfig(clients.CallConfig)
-	if err := cmp.Or(errReader, errClient); err != nil {
+	reading, errReading := clientset.NewForConfig(clients.InformerConfig)
+	calling, errCalling := clientset.NewForConfig(clients.CallConfig)
+	if err := cmp.Or(errReading, errCalling); err != nil {
 		return nil, nil, err
 	}
-	// Children need no resync, because a Foo's resync reads its children, too.
+	// Children need no resync, because an owner's resync reads its children, too.
 	kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.KubeInformers, 0,
 		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
-	fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(fooReader, opts.Resync,
-		fooinformers.WithInformerName(name), fooinformers.WithNamespace(opts.Namespace))
-	all := kinds.All(
-		kinds.Clients{Kube: clients.Kube, Foos: fooClient, KubeInformers: kubeInformers, FooInformers: fooInformers},
-		kinds.Options{Image: opts.Image, OmitPodUser: opts.OmitPodUser})
+	customInformers := custominformers.NewSharedInformerFactoryWithOptions(reading, opts.Resync,
+		custominformers.WithInformerName(name), custominformers.WithNamespace(opts.Namespace))
+	all := kinds.All(kinds.Clients{Kube: clients.Kube, Custom: calling, KubeInformers: kubeInformers, CustomInformers: customInformers}, opts.Kinds)
 	controllers, err = newControllers(Config{
 		Name: names.Controller, Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics,
 		MaxRollouts: opts.MaxRollouts, FightPeriod: opts.FightPeriod,
@@ -227,23 +222,23 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 	})
 	stop = func() {
 		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
+		customInformers.Shutdown()
 	}
 	var reads []schema.GroupVersionResource
 	for _, kind := range all {
 		reads = append(reads, kind.Reads()...)
 	}
 	remedies := kubeclient.Remedies{
-		CRDs:        map[string]string{samplev1alpha1.GroupName: "kubectl apply --server-side -f artifacts/crd"},
+		CRDs:        map[string]string{all[0].Resource.Group: "kubectl apply --server-side -f artifacts/crd"},
 		Permissions: "artifacts/deploy/permissions/controller.yaml", NamespacePermissions: "artifacts/deploy/namespaced",
 	}
 	if err := clients.WaitUntilReadable(ctx, remedies, opts.Namespace, reads...); err != nil || ctx.Err() != nil {
 		return nil, stop, err
 	}
 	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
+	customInformers.StartWithContext(ctx)
 	kubeInformers.WaitForCacheSyncWithContext(ctx)
-	fooInformers.WaitForCacheSyncWithContext(ctx)
+	customInformers.WaitForCacheSyncWithContext(ctx)
 	for _, c := range controllers {
 		controllerMetrics.CountByReady(c.Resource(), c.CountByReady)
 	}

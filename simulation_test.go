@@ -49,7 +49,7 @@ func startSimulated(owner *footest.OwnerRow) simulation.Start {
 		}()
 		controller, err := NewController(Config{
 			Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: simulatedMetrics,
-		}, kindOf(owner, kinds.Clients{Kube: clients.Kubernetes, Foos: clients.Custom, KubeInformers: kubeInformers, FooInformers: fooInformers}))
+		}, kindOf(owner, kinds.Clients{Kube: clients.Kubernetes, Custom: clients.Custom, KubeInformers: kubeInformers, CustomInformers: fooInformers}))
 		if err != nil {
 			return err
 		}

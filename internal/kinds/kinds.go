@@ -5,25 +5,28 @@
 package kinds
 
 import (
+	"flag"
+
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
+	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	custominformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/table"
 )
 
 // Clients are what the controllers read and write with.
 type Clients struct {
-	// Kube writes children, and Foos the status of Foos.
-	Kube kubernetes.Interface
-	Foos clientset.Interface
-	// KubeInformers and FooInformers are the informers that the controllers read from. They must
+	// Kube writes children, and Custom, which is generated, the status of owners.
+	Kube   kubernetes.Interface
+	Custom clientset.Interface
+	// KubeInformers and CustomInformers are the informers that the controllers read from. They must
 	// not run yet.
-	KubeInformers kubeinformers.SharedInformerFactory
-	FooInformers  fooinformers.SharedInformerFactory
+	KubeInformers   kubeinformers.SharedInformerFactory
+	CustomInformers custominformers.SharedInformerFactory
 }
 
 // Options are what an administrator chooses for all objects of the program.
@@ -35,6 +38,19 @@ type Options struct {
 	OmitPodUser bool
 }
 
+// AddFlags adds the options to a command's flags.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.Image, "image", names.DefaultImage,
+		"Image of the container nginx in the Deployments of all Foos, for example from a mirror. Changing it rolls out all of them. The admission policy must allow it.")
+	flags.BoolVar(&o.OmitPodUser, "omit-pod-user", false,
+		"Set no runAsUser in new Deployments, so that the platform chooses the Pods' user, as OpenShift does. Otherwise the user is 101. Existing Deployments keep theirs.")
+}
+
+// Check calls refuse for each rule, with whether the options break it and the error.
+func (o *Options) Check(refuse func(isWrong bool, format string, args ...any)) {
+	refuse(o.Image == "", "-image=%q: must be the name of an image", o.Image)
+}
+
 // All returns the kinds of the program.
 func All(clients Clients, options Options) []*table.Kind {
 	return []*table.Kind{Foos(clients, options)}
@@ -44,7 +60,7 @@ func All(clients Clients, options Options) []*table.Kind {
 func Foos(clients Clients, options Options) *table.Kind {
 	return table.Of(
 		plan.Kind{Name: "Foo", Resource: samplev1alpha1.SchemeGroupVersion.WithResource("foos")},
-		clients.FooInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Foos.SamplecontrollerV1alpha1().Foos,
+		clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos,
 		table.Owns(deployment(options), clients.KubeInformers.Apps().V1().Deployments().Informer(), clients.Kube.AppsV1().Deployments),
 	)
 }
@@ -52,9 +68,9 @@ func Foos(clients Clients, options Options) *table.Kind {
 // Declared returns the kinds of the program for those who only decide, such as a preview: without a
 // connection to an API server.
 func Declared(options Options) (declared []*plan.Kind) {
-	kube, foos := kubernetes.New(nil), clientset.New(nil)
+	kube, custom := kubernetes.New(nil), clientset.New(nil)
 	for _, kind := range All(Clients{
-		Kube: kube, Foos: foos, KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), FooInformers: fooinformers.NewSharedInformerFactory(foos, 0),
+		Kube: kube, Custom: custom, KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), CustomInformers: custominformers.NewSharedInformerFactory(custom, 0),
 	}, options) {
 		declared = append(declared, kind.Kind)
 	}

@@ -7,6 +7,11 @@ const (
 	// Controller names the program itself, its work queue and informers, the source
 	// of its Events, the field manager of its writes, its metrics and, by default, its Lease.
 	Controller = "sample-controller"
+	// Purpose follows the name of the program at the top of its help.
+	Purpose = "reconciles the Foos of a cluster: it creates a Deployment for each."
+	// Kind and Plural name the first of its kinds in the help and the metrics.
+	Kind   = "Foo"
+	Plural = "Foos"
 	// DefaultImage is the image of a Foo's Pods if -image is not set.
 	DefaultImage = "nginx:latest"
 )
