@@ -9,8 +9,9 @@ const (
 	Controller = "sample-controller"
 	// Purpose follows the name of the program at the top of its help.
 	Purpose = "reconciles the Foos of a cluster: it creates a Deployment for each."
-	// Kind and Plural name the first of its kinds in the help and the metrics.
-	Kind   = "Foo"
+	// Kind names the first of its kinds in the help and the metrics.
+	Kind = "Foo"
+	// Plural is the plural of Kind.
 	Plural = "Foos"
 	// DefaultImage is the image of a Foo's Pods if -image is not set.
 	DefaultImage = "nginx:latest"
