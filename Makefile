@@ -56,7 +56,7 @@ update-codegen: ## Generate code and the CRD from pkg/apis
 	@hack/update-codegen.sh
 
 .PHONY: update-policy
-update-policy: ## Generate the children's admission policies, except for Deployments, from pkg/reconcile/plan
+update-policy: ## Generate the children's admission policies, except for Deployments, from internal/kinds
 	@cd test/policy && CGO_ENABLED=0 GOWORK=off go test -trimpath -buildvcs=false -vet=off -run='^TestTheGeneratedPoliciesAreUpToDate$$' . -update
 
 .PHONY: fmt

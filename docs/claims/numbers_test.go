@@ -24,8 +24,8 @@ func TestNumbersAgree(t *testing.T) {
 	result := numbers(t, faults, `fails 0 of (\d+) rows. Upstream's fails (\d+) of the (\d+) that`)
 	missed, others := count(t, `\| \*\*missed\*\* \|`, bench), count(t, `\| (met|not decided) \|`, bench)
 	faster := numbers(t, bench, `\| throughput / controller-runtime \| ≥ [\d.]+ \| ([\d.]+)`)
-	loop := count(t, "\n", "controller.go", "writes.go", "pkg/reconcile/plan/world.go", "pkg/reconcile/plan/decision.go")
-	plan := slices.DeleteFunc(tracked(t, "pkg/reconcile/plan/*.go"), func(file string) bool { return strings.HasSuffix(file, "_test.go") })
+	loop := count(t, "\n", "controller.go", "writes.go", "status.go", "pkg/reconcile/plan/world.go", "pkg/reconcile/plan/step.go")
+	plan := slices.DeleteFunc(tracked(t, "pkg/reconcile/plan", "pkg/reconcile/table", "internal/kinds"), func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 	const cells = `(?:[^|]*\|){2} ` // two of a table
 	for _, claim := range []struct {
 		document, text string
@@ -38,8 +38,8 @@ func TestNumbersAgree(t *testing.T) {
 		{readme, `(\d+) of (\d+) targets missed`, 0, []float64{missed, missed + others}},
 		{readme, `without its limit \| \| ([\d.]+) times as fast`, 0.1, []float64{1 / faster[0]}},
 		{readme, `([\d,]+) without its client's limit`, 0.1, numbers(t, bench, `upstream-unlimited \| (\d+) \| \d+ \| [\d.]+ \| \d+ \|`)},
-		{readme, `the status \| ([\d,]+) `, 0.1, []float64{count(t, "\n", append(plan, "controller.go", "handlers.go", "writes.go", "fights.go", "clients.go")...)}},
-		{steps, `about (\d+) lines in four files`, 0.1, []float64{loop}},
+		{readme, `the status \| ([\d,]+) `, 0.1, []float64{count(t, "\n", append(plan, "controller.go", "handlers.go", "writes.go", "status.go")...)}},
+		{steps, `about ([\d,]+) lines in five files`, 0.1, []float64{loop}},
 		{manual, `CPU: ([\d.]+) ms for each new Foo; ([\d.]+) ms with`, 0, numbers(t, bench, `ours \| 2000 \|`+cells+`([\d.]+) .*? ours \| 300 \|[^|]*\| ([\d.]+) `)},
 		{manual, `Memory: (\d+) MiB, plus about (\d+) KiB .*? and (\d+) KiB`, 0.1, numbers(t, bench, `\| settled Foos \| ours .*? \| 0 \| ([\d.]+) \|.*? 10000 \| \d+ \(([\d.]+)\).*? foreign .*? 10000 \| [\d.]+ \(([\d.]+)\)`)},
 		{manual, `(\d+) MiB when 10,000 Foos`, 0, numbers(t, bench, `ours \| 10000 \|`+cells+`[^|]*\| (\d+)`)},
@@ -72,8 +72,8 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{contract, `After a separate back-off: (\d+) ms`, "pkg/reconcile/queue/retry.go", "Millisecond", "firstRetry"},
 		{contract, `at the latest after (\d+) s. While`, "pkg/reconcile/queue/retry.go", "Second", "BehindRetry"},
 		{contract, `After (\d+) s, doubled, or when`, "pkg/reconcile/queue/retry.go", "Second", "RefusedRetry"},
-		{contract, `Three repairs at once, then (\d+) s after`, "pkg/reconcile/memory/repairs.go", "Second", "firstPause"},
-		{contract, `once rejections have lasted (\d+) s`, "writes.go", "Second", "refusedFor"},
+		{contract, `Three repairs at once, then (\d+) s after`, "pkg/reconcile/memory/series.go", "Second", "firstPause"},
+		{contract, `once rejections have lasted (\d+) s`, "pkg/reconcile/memory/problem.go", "Second", "refusedFor"},
 		{contract, `quotes at most (\d+) bytes`, "pkg/reconcile/plan/conditions.go", "", "MaxQuote"},
 		{contract, `more than ([\d,]+) characters, or of more than (\d+) labels`, "internal/kinds/deployment.go", "", "maxSelector maxSelectorTexts"},
 		{manual, `a rollout counts for at most (\d+) minutes`, "pkg/reconcile/memory/rollouts.go", "Minute", "rolloutTimeout"},
@@ -84,7 +84,7 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{manual, `a leader's Lease expired (\d+) s ago`, "main.go", "Second", "watchdogGrace"},
 		{manual, `a change of its owner queues (\d+)`, "handlers.go", "", "maxAsking"},
 		{manual, `who has the name at most every (\d+) s`, "pkg/reconcile/memory/status.go", "Second", "MessageInterval"},
-		{manual, `it waits, up to (\d+) minutes`, "pkg/reconcile/memory/repairs.go", "Minute", "lastPause"},
+		{manual, `it waits, up to (\d+) minutes`, "pkg/reconcile/memory/series.go", "Minute", "lastPause"},
 		{manual, `a port holds (\d+) connections`, "pkg/process/serving/connections.go", "", "maxConnections"},
 		{manual, `strangers share (\d+) requests per second`, "pkg/process/serving/gate.go", "", "reviewsPerSecond"},
 	} {

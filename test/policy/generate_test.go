@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The policies of further kinds are generated: from the rows of pkg/reconcile/plan, and from the items of the
+// The policies of further kinds are generated: from the rows of internal/kinds, and from the items of the
 // policy for Deployments that judge nothing but metadata. And rows for which no policy is shipped: each
 // owns its children in another way.
 

@@ -26,7 +26,7 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// row is a row of the table in pkg/reconcile/plan, with its own cases.
+// row is a row of the table in internal/kinds, with its own cases.
 type row struct {
 	*plan.ChildKind
 	// plausible gives a child with random content what the API server requires, or what

@@ -228,7 +228,7 @@ func assemble(text string, own *rules, of schema.GroupVersionResource) (string, 
 
 // introduction is the comment at the head of a generated policy.
 func (r *rules) introduction() string {
-	return fmt.Sprintf(`# From the row of the %s in pkg/reconcile/plan, and from the items of
+	return fmt.Sprintf(`# From the row of the %s in internal/kinds, and from the items of
 # admission-policy.yaml about metadata. That file says what the rules are for.
 #
 # To write rules that the row does not contain, such as the range of a number, remove the
