@@ -145,7 +145,7 @@ func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 // TestDocumentsShowTheirCode looks for the excerpts in some documents, in which "…" stands for
 // what is left out, in the files in the directory of the same name. The tour applies each patch.
 func TestDocumentsShowTheirCode(t *testing.T) {
-	for name, language := range map[string]string{"tour": "diff", "finalizer": "go", "second-child": "go", "second-kind": "go"} {
+	for name, language := range map[string]string{"tour": "diff", "second-child": "go", "second-kind": "go"} {
 		document, plain := read(t, "docs", name+".md"), strings.NewReplacer("\n+", "\n")
 		code, err := filepath.Glob(filepath.Join(moduleRoot, "docs", name, "*", "*.go"))
 		files := append(glob(t, "docs/"+name+"/*.patch"), must(t, code, err)...)
