@@ -306,6 +306,9 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	for step := range world.Steps() {
 		world.Record(step, s.take(ctx, step))
 	}
+	for step, outcome := range world.Children() {
+		*outcome = s.known.Child(step.Kind).ObserveProblem(step, *outcome, s.c.clock.Now())
+	}
 	again, err = world.Again(), world.Err()
 	if queue.IsExpected(err) {
 		return again, err // a stale cache, for example, says nothing about the owner: see queue.Attempt

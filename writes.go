@@ -43,7 +43,7 @@ func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
 		}
 	}
 	outcome.Err, outcome.Stale = err, queue.IsExpected(err)
-	return s.known.Child(step.Kind).ObserveProblem(step, outcome, s.c.clock.Now())
+	return outcome
 }
 
 // carryOut makes the writes of a step, if there are any.

@@ -36,8 +36,8 @@ func (p *Problem) observe(what string, now time.Time) time.Duration {
 	return now.Sub(p.since)
 }
 
-// ObserveProblem records since when something is in the way of a child, and adds to the outcome whether
-// it lasts.
+// ObserveProblem records since when something is in the way of a child, and adds to what came of its
+// steps whether it lasts. Call it after the last of them.
 func (c *Child) ObserveProblem(step *plan.Step, outcome plan.Outcome, now time.Time) plan.Outcome {
 	var left time.Duration
 	switch {
@@ -48,8 +48,6 @@ func (c *Child) ObserveProblem(step *plan.Step, outcome plan.Outcome, now time.T
 	case step.Action == plan.ActionLeave && step.IsOfEarlierOwner():
 		left = uncollectedFor - c.problem.observe(fmt.Sprint("uncollected ", step.Found.GetUID()), now)
 		outcome.Again = plan.Sooner(outcome.Again, max(0, left)) // no event says that nothing happens
-	case len(step.Obsolete) > 0, step.Action == plan.ActionDelete: // another deletion may have been refused
-		return outcome
 	default:
 		c.problem = Problem{}
 		return outcome

@@ -171,6 +171,18 @@ func (w *World) isAsAsked(row int) bool {
 	return w.isThere(row) && (!w.steps[row].Wanted(w.Owner) || w.outcomes[row].Drift == "")
 }
 
+// Children returns the children decided on so far, in the order of the table, with what came of their
+// steps and of the deletions.
+func (w *World) Children() iter.Seq2[*Step, *Outcome] {
+	return func(yield func(*Step, *Outcome) bool) {
+		for i, step := range w.steps {
+			if !yield(step, &w.outcomes[i]) {
+				return
+			}
+		}
+	}
+}
+
 // Blocked returns the steps that were not taken because an earlier child blocks them.
 func (w *World) Blocked() []*Step { return w.steps[w.reached:] }
 
