@@ -40,6 +40,11 @@ codegen::outputs() {
   )
 }
 
+# Where the scripts and the generators are: in the tree whose code is generated or, if that is of a
+# project on this library, in the library. The generators may be elsewhere, as in a module cache.
+CODEGEN_LIBRARY=${CODEGEN_LIBRARY:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)}
+CODEGEN_TOOLS=${CODEGEN_TOOLS:-${CODEGEN_LIBRARY}/hack/codegen}
+
 # codegen::with_generated_copy ROOT COMMAND... generates into a copy of ROOT, in a
 # temporary directory, and calls COMMAND there with the copy's path as last argument.
 codegen::with_generated_copy() {
@@ -56,7 +61,7 @@ codegen::with_generated_copy() {
   # The generators run on this machine, whatever the user's GOOS is.
   export TMPDIR=${CODEGEN_COPY}/.codegen CGO_ENABLED=0 GOOS GOARCH GOGC=${GOGC:-400}
   GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
-  codegen::build_generators "${root}" "${CODEGEN_COPY}"
+  codegen::build_generators "${CODEGEN_COPY}"
   codegen::copy_sources "${root}" "${CODEGEN_COPY}"
   # The flags are the same as in hack/build.sh, so that both use the same build cache, wherever
   # the copy is.
@@ -115,7 +120,7 @@ codegen::copy_listed() {
   done
 }
 
-# codegen::build_generators ROOT COPY builds the generators, which stay in the go command's
+# codegen::build_generators COPY builds the generators, which stay in the go command's
 # cache, and links to them in COPY.
 codegen::build_generators() {
   local name path began
@@ -123,9 +128,9 @@ codegen::build_generators() {
   for name in codegen controller-gen crd-ref-docs deepcopy-gen defaulter-gen conversion-gen validation-gen register-gen \
     openapi-gen applyconfiguration-gen client-gen lister-gen informer-gen; do
     began=${SECONDS}
-    path=$(cd "$1/hack/codegen" && GOFLAGS=${CODEGEN_GOFLAGS} GOWORK=off go tool -n "${name}") ||
+    path=$(cd "${CODEGEN_TOOLS}" && GOFLAGS=${CODEGEN_GOFLAGS} GOWORK=off go tool -n "${name}") ||
       codegen::fail "${name} can't be built, see above"
-    ln -s "${path}" "$2/.codegen/bin/${name}"
+    ln -s "${path}" "$1/.codegen/bin/${name}"
     [[ $((SECONDS - began)) -lt 3 ]] || echo "Built ${name} in $((SECONDS - began)) s"
   done
 }
@@ -134,9 +139,14 @@ codegen::build_generators() {
 # is not generated in pkg/generated is among them, for client-gen looks for files *_expansion.go.
 codegen::copy_sources() {
   local root=$1 copy=$2 place file
-  for place in pkg/apis pkg/generated tools/migrate hack/models-schema hack/boilerplate.go.txt hack/codegen/reference.tpl; do
+  for place in pkg/apis pkg/generated hack/boilerplate.go.txt; do
     [[ ! -e "${root}/${place}" ]] || cp -R "${root}/${place}" "${copy}/${place%/*}/"
   done
+  for place in tools/migrate hack/models-schema; do
+    [[ ! -e "${CODEGEN_LIBRARY}/${place}" ]] || cp -R "${CODEGEN_LIBRARY}/${place}" "${copy}/${place%/*}/"
+  done
+  cp "${CODEGEN_TOOLS}/reference.tpl" "${copy}/hack/codegen/"
+  chmod -R u+w "${copy}/hack" "${copy}/tools" # a module cache is not writable
   codegen::outputs "${copy}" | while IFS= read -r file; do
     rm "${copy}/${file}"
   done
@@ -258,6 +268,8 @@ codegen::generate() {
     apis+=("${dir}")
   done <.codegen/apis
   module=$(go list -m)
+  sed "s|example.com/sample-controller/|${module}/|" hack/models-schema/main.go >.codegen/main.go
+  mv .codegen/main.go hack/models-schema/
 
   echo "Generating CustomResourceDefinitions"
   codegen::run controller-gen crd:generateEmbeddedObjectMeta=true 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd
