@@ -13,17 +13,16 @@ import (
 	"go/types"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
+	openapi "k8s.io/kube-openapi/pkg/util"
 )
 
 // names holds the names that differ between projects. All other spellings are derived
@@ -39,13 +38,6 @@ type names struct {
 	Kinds   string // the plural in Go identifiers: CacheClusters
 	Plural  string // the plural in URLs: cacheclusters
 	Short   string // the short name for kubectl, or empty
-}
-
-// sample holds the names of this project, which are replaced.
-var sample = names{
-	Module: "example.com/sample-controller", Program: "sample-controller",
-	Group: "samplecontroller.k8s.io", Package: "samplecontroller", GoGroup: "Samplecontroller",
-	Version: "v1alpha1", Kind: "Foo", Kinds: "Foos", Plural: "foos", Short: "fo",
 }
 
 // deriveNames derives all names of a request, valid or not.
@@ -68,29 +60,17 @@ func deriveNames(r request) names {
 // generated files.
 func (n names) Singular() string { return strings.ToLower(n.Kind) }
 
-// modelPackage returns the module's name in OpenAPI definitions: the host's labels in
-// reverse order, then the elements of the path, separated by dots. It replaces ~, which
-// is an escape character in JSON pointers.
-func (n names) modelPackage() string {
-	host, path, _ := strings.Cut(n.Module, "/")
-	labels := strings.Split(host, ".")
-	slices.Reverse(labels)
-	if path != "" {
-		labels = append(labels, strings.Split(path, "/")...)
-	}
-	return strings.ReplaceAll(strings.Join(labels, "."), "~", "-")
+// ModelPackage returns the only name of the API's package in OpenAPI definitions by which the generators
+// find it.
+func (n names) ModelPackage() string {
+	return openapi.ToRESTFriendlyName(n.Module + "/pkg/apis/" + n.Package + "/" + n.Version)
 }
+
+// GoVersion returns the version in Go identifiers: V1beta1.
+func (n names) GoVersion() string { return capitalized(n.Version) }
 
 // modMajor matches a module's path with a major version.
 var modMajor = regexp.MustCompile(`^(.+)/(v[2-9]|v[1-9][0-9]+)$`)
-
-// major returns the major version of the module's path, or v0.
-func (n names) major() string {
-	if match := modMajor.FindStringSubmatch(n.Module); match != nil {
-		return match[2]
-	}
-	return "v0"
-}
 
 // programOf returns the last element of a module's path, without the major version, as a
 // valid name of a Kubernetes object.
@@ -131,30 +111,18 @@ func casedLike(plural, kind string) string {
 	return capitalized(kind[:alike] + plural[alike:])
 }
 
-// titled capitalizes the words of a name with dashes: my-team becomes My Team.
-func titled(name string) string {
+// pascal turns a name with dashes into a Go identifier: my-team becomes MyTeam.
+func pascal(name string) string {
 	words := strings.Split(name, "-")
 	for i := range words {
 		words[i] = capitalized(words[i])
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words, "")
 }
-
-// pascal turns a name with dashes into a Go identifier: my-team becomes MyTeam.
-func pascal(name string) string { return strings.ReplaceAll(titled(name), " ", "") }
 
 func capitalized(s string) string {
 	first := min(1, len(s))
 	return strings.ToUpper(s[:first]) + s[first:]
-}
-
-// camel makes an identifier begin with a lower-case letter: HTTPRoute becomes httpRoute.
-func camel(name string) string {
-	capitals := len(name) - len(strings.TrimLeft(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
-	if capitals > 1 && capitals < len(name) && unicode.IsLower(rune(name[capitals])) {
-		capitals-- // the last one begins a word
-	}
-	return strings.ToLower(name[:capitals]) + name[capitals:]
 }
 
 // maxLabel is the greatest length of a label of a domain name, and of the value of a
@@ -189,14 +157,14 @@ func checkNames(r request) error {
 
 func checkModule(n names) error {
 	switch {
-	case !modulePath.MatchString(n.Module) || majorVersion.MatchString(n.Module) && n.major() == "v0":
+	case !modulePath.MatchString(n.Module) || majorVersion.MatchString(n.Module) && !modMajor.MatchString(n.Module):
 		return fmt.Errorf("-module=%s: must be a path that go get accepts, with a domain, such as github.com/acme/widgets or github.com/acme/widgets/v2", n.Module)
-	case n.Module == sample.Module || strings.HasPrefix(n.Module, sample.Module+"/"):
-		return fmt.Errorf("-module=%s: is this project's own: choose the import path of the new project", n.Module)
-	case strings.HasPrefix(n.Module, "gopkg.in/"):
-		return fmt.Errorf("-module=%s: must not be on gopkg.in, which allows only one module in a repository: the project has several, such as test/policy", n.Module)
+	case n.Module == library || strings.HasPrefix(n.Module, library+"/"):
+		return fmt.Errorf("-module=%s: is the library's: choose the import path of the new project", n.Module)
 	case len(validation.IsDNS1035Label(n.Program)) > 0 || len(n.Program) > maxProgram:
 		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of the program, its namespace and its account: it must begin with a letter, end with a letter or digit, and have at most %d letters, digits and dashes", n.Module, n.Program, maxProgram)
+	case slices.Contains([]string{"artifacts", "bin", "devcluster", "hack", "internal", "pkg"}, n.Program):
+		return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which the project has already", n.Module, n.Program)
 	case n.Program == "default" || strings.HasPrefix(n.Program, "kube-"):
 		return fmt.Errorf("-module=%s: its last element, %q, becomes the name of a namespace: it must not be reserved by Kubernetes (default, kube-...)", n.Module, n.Program)
 	}
@@ -244,8 +212,6 @@ func checkKind(n names) error {
 		return fmt.Errorf("-kind=%s: must be an exported Go identifier, such as CacheCluster: a capital letter, then at least one letter or digit", n.Kind)
 	case len(n.Kind) > maxKind:
 		return fmt.Errorf("-kind=%s: must have at most %d characters: an object is called example-%s, and its name is a label of Pods", n.Kind, maxKind, n.Singular())
-	case n.Kind == sample.Kind || n.Kind == sample.Kinds:
-		return fmt.Errorf("-kind=%s: is this project's own, which must not occur in the new project: choose another", n.Kind)
 	case strings.HasSuffix(n.Kind, "List"):
 		return fmt.Errorf("-kind=%s: must not end in List, which is the suffix of list types", n.Kind)
 	case isWordOfGo(private) || isWordOfGo(n.Singular()):
@@ -278,8 +244,6 @@ func checkPlural(n names) error {
 	switch {
 	case !lowerWord.MatchString(n.Plural) || len(n.Plural) > maxLabel:
 		return fmt.Errorf("-plural=%s: must begin with a lower-case letter, continue with lower-case letters and digits, and have at most %d characters: it becomes a part of URLs and, with capitals, a Go identifier", n.Plural, maxLabel)
-	case n.Plural == sample.Plural:
-		return fmt.Errorf("-plural=%s: is this project's own, which must not occur in the new project: choose another", n.Plural)
 	case isWordOfGo(n.Plural):
 		return fmt.Errorf("-plural=%s: is a word of Go, and generated code has a type with that name: choose another", n.Plural)
 	}
@@ -336,25 +300,4 @@ func checkDir(dir, root string) (string, error) {
 		return "", fmt.Errorf("-dir=%s: is not empty (it has %s): choose a directory that does not exist or is empty", dir, entries[0].Name())
 	}
 	return dir, nil
-}
-
-// builtProgram matches the names of the project's programs in scripts and the Makefile.
-var builtProgram = regexp.MustCompile(`(?m)(?:^|[^/a-z])bin/([a-z0-9-]+)`)
-
-// checkProgram returns an error if the project already uses the program's name: the program is
-// built in bin, and .gitignore lists it because go build writes it to the root.
-func (b *blueprint) checkProgram(n names) error {
-	for _, file := range b.files {
-		first, _, _ := strings.Cut(file.path, "/")
-		taken := first == n.Program || n.Program == "bin"
-		if slices.Contains([]string{".mk", ".sh", ""}, path.Ext(file.path)) {
-			for _, match := range builtProgram.FindAllStringSubmatch(string(file.data), -1) {
-				taken = taken || match[1] == n.Program
-			}
-		}
-		if taken {
-			return fmt.Errorf("-module=%s: its last element becomes the name of the program, and must not be %s, which %s already uses", n.Module, n.Program, file.path)
-		}
-	}
-	return nil
 }

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a new project consists of.
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/format"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// library is the module path of this repository, and copyDir the folder of a project's copy.
+const (
+	library = "example.com/sample-controller"
+	copyDir = "third_party/sample-controller"
+)
+
+// stateFile records the request that a project was generated from.
+const stateFile = ".newproject.json"
+
+// inLibrary lists what a copy of the library consists of: what a project imports, the loop, the
+// generators and the development cluster, each without tests and documents.
+var inLibrary = []string{"*.go", "go.mod", "go.sum", "LICENSE", "pkg/reconcile", "pkg/process", "pkg/signals", "devcluster",
+	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "tools/migrate"}
+
+// notInLibrary lists the tests and documents among these.
+var notInLibrary = []string{":!**/*_test.go", ":!**/*.md", ":!**/targets.mk", ":!**/testdata/**", ":!**/shapetest/**"}
+
+// templates are the files that belong to a project, with GROUP, VERSION and KIND in their paths.
+//
+//go:embed all:template
+var templates embed.FS
+
+// project is a project in a directory.
+type project struct {
+	names
+
+	request   request
+	root, dir string // this clone, and the project's directory
+}
+
+// findRoot returns this repository's root.
+func findRoot() (string, error) {
+	here, err := os.Getwd()
+	for at := here; err == nil; at = filepath.Dir(at) {
+		data, err := os.ReadFile(filepath.Join(at, "go.mod"))
+		if err == nil && bytes.HasPrefix(data, []byte("module "+library+"\n")) {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s is not in a clone of %s: run newproject from there", here, library)
+		}
+	}
+	return "", err
+}
+
+// create generates a project in a temporary directory next to dir, so that a failure leaves nothing
+// behind.
+func create(ctx context.Context, root, dir string, r request, out io.Writer) (err error) {
+	dir, err = checkDir(dir, root)
+	if err := errors.Join(checkNames(r), err, checkLibrary(r.Library)); err != nil {
+		return refusal{err}
+	}
+	beside, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
+	r.Library = cmp.Or(r.Library, copyDir)
+	p := &project{deriveNames(r), r, root, filepath.Join(beside, "project")}
+	err = steps(ctx, out,
+		step{"Writing the project", p.write},
+		step{"Generating clients and the CustomResourceDefinition", p.command("hack/update-codegen.sh")},
+		step{"Tidying the module", p.command("go", "mod", "tidy")},
+		step{"Compiling", p.compile},
+		step{"Creating a git repository", func(ctx context.Context) error {
+			return errors.Join(p.commit(ctx), ctx.Err())
+		}},
+	)
+	if err != nil {
+		return err
+	}
+	if _, err := os.ReadDir(dir); err == nil { // the directory may exist, if it is empty
+		if err := os.Remove(dir); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(p.dir, dir); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%s contains a controller for %s (%s.%s, %s), in a git repository with one commit.\nIts README.md shows how to make it yours.\n",
+		dir, p.Kinds, p.Plural, p.Group, p.Version)
+	return nil
+}
+
+// command returns a function that runs a command in the project.
+func (p *project) command(arguments ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if strings.Contains(arguments[0], "/") {
+			arguments[0] = filepath.Join(p.dir, arguments[0])
+		}
+		_, err := output(ctx, p.dir, arguments...)
+		return err
+	}
+}
+
+// write writes everything that is not generated.
+func (p *project) write(ctx context.Context) error {
+	mod, err := os.ReadFile(filepath.Join(p.root, "go.mod"))
+	if err != nil {
+		return err
+	}
+	// With the versions of the library. Tidying leaves what the project needs.
+	mod = bytes.Replace(mod, []byte("module "+library), []byte("module "+p.Module), 1)
+	mod = append(mod, "\nrequire "+library+" v0.0.0\n"...)
+	sum, err := os.ReadFile(filepath.Join(p.root, "go.sum"))
+	if err := errors.Join(err, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE")); err != nil {
+		return err
+	}
+	if err := p.setLibrary(ctx); err != nil {
+		return err
+	}
+	loop, err := p.loop(ctx)
+	for name, text := range loop {
+		err = errors.Join(err, p.put(name, text))
+	}
+	record, recordErr := json.MarshalIndent(p.request, "", "  ")
+	deployment, childErr := childOf("apps/v1/Deployment")
+	return errors.Join(err, recordErr, childErr, p.put(stateFile, append(record, '\n')), p.fill(deployment, true), p.copyManifests(ctx))
+}
+
+// put writes a file of the project.
+func (p *project) put(name string, data []byte) error {
+	mode := fs.FileMode(0o644)
+	if path.Ext(name) == ".sh" {
+		mode = 0o755
+	}
+	name = filepath.Join(p.dir, filepath.FromSlash(name))
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, data, mode))
+}
+
+// copyFiles copies the files of this clone that match patterns of git ls-files to a directory.
+func (p *project) copyFiles(ctx context.Context, to string, patterns ...string) error {
+	names, err := p.tracked(ctx, patterns...)
+	for _, name := range names {
+		data, readErr := os.ReadFile(filepath.Join(p.root, name))
+		err = errors.Join(err, readErr, (&project{dir: to}).put(name, data))
+	}
+	return err
+}
+
+// tracked returns the files of this clone that match patterns of git ls-files.
+func (p *project) tracked(ctx context.Context, patterns ...string) ([]string, error) {
+	list, err := output(ctx, p.root, append([]string{"git", "--glob-pathspecs", "ls-files", "--"}, patterns...)...)
+	return strings.Fields(list), err
+}
+
+// setLibrary copies the library into the project and records its sum, or makes the project use a
+// module.
+func (p *project) setLibrary(ctx context.Context) error {
+	at := filepath.Join(p.dir, copyDir)
+	if err := errors.Join(os.RemoveAll(at), os.RemoveAll(at+".sum")); err != nil {
+		return err
+	}
+	if p.request.Library != copyDir {
+		return p.command("go", "mod", "edit", "-replace="+library+"="+p.request.Library)(ctx)
+	}
+	if err := p.copyFiles(ctx, at, append(slices.Clone(inLibrary), notInLibrary...)...); err != nil {
+		return err
+	}
+	if err := p.fillFile("template/hack/library.sh.txt", p); err != nil {
+		return err
+	}
+	sum, err := output(ctx, p.dir, filepath.Join(p.dir, "hack/library.sh"), "sum")
+	return errors.Join(err, p.put(copyDir+".sum", []byte(sum+"\n")), p.command("go", "mod", "edit", "-replace="+library+"=./"+copyDir)(ctx))
+}
+
+// loop returns the files of the library's loop, with the imports of the project's own packages.
+func (p *project) loop(ctx context.Context) (map[string][]byte, error) {
+	dir, err := output(ctx, p.dir, filepath.Join(p.dir, "hack/library.sh"), "dir")
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	loop := map[string][]byte{}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, readErr := os.ReadFile(file)
+		for _, own := range []string{"internal", "pkg/generated"} {
+			text = bytes.ReplaceAll(text, []byte(`"`+library+"/"+own), []byte(`"`+p.Module+"/"+own))
+		}
+		text, formatErr := format.Source(text)
+		loop[filepath.Base(file)], err = text, errors.Join(err, readErr, formatErr)
+	}
+	return loop, err
+}
+
+// fill writes the files of the templates: of the kind, and, if it is the project's first, all others.
+func (p *project) fill(child childType, isFirst bool) error {
+	data := struct {
+		names
+
+		Child        childType
+		IsDeployment bool
+	}{p.names, child, child.Kind == "Deployment"}
+	return fs.WalkDir(templates, "template", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !isFirst && !strings.Contains(name, "KIND") {
+			return err
+		}
+		return p.fillFile(name, data)
+	})
+}
+
+// fillFile writes the file of a template.
+func (p *project) fillFile(name string, data any) error {
+	text, err := templates.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	filled, err := template.New(name).Delims("<%", "%>").Parse(string(text))
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := filled.Execute(&out, data); err != nil {
+		return err
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "template/"), ".txt")
+	name = strings.NewReplacer("GROUP", p.Package, "VERSION", p.Version, "KIND", p.Singular()).Replace(name)
+	result := out.Bytes()
+	if path.Ext(name) == ".go" {
+		if result, err = format.Source(result); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return p.put(name, result)
+}
+
+// copyManifests copies the manifests of the installation under the project's names. The admission policy
+// stays: it is about the fields that a Foo owns.
+func (p *project) copyManifests(ctx context.Context) error {
+	manifests, err := p.tracked(ctx, "artifacts/deploy/**", ":!**/admission-policy.yaml")
+	rename := strings.NewReplacer("- admission-policy.yaml\n", "", "sample-controller", p.Program, "samplecontroller.k8s.io", p.Group,
+		"foos", p.Plural, "FOO_", "", "Foos", p.Kinds, "Foo", p.Kind, "foo", p.Singular())
+	for _, name := range manifests {
+		text, readErr := os.ReadFile(filepath.Join(p.root, name))
+		err = errors.Join(err, readErr, p.put(name, []byte(rename.Replace(string(text)))))
+	}
+	return err
+}
+
+// errTaken explains compiler errors. Since the library compiles, only the new names can be the cause.
+var errTaken = errors.New("one of the project's names has another meaning in this code or in generated code: choose another kind, plural or group, or add a word to it")
+
+// compile writes the golden files of the children, and compiles the project with its tests.
+func (p *project) compile(ctx context.Context) error {
+	err := p.command("go", "test", "-vet=off", "./internal/kinds", "-update")(ctx)
+	if err == nil { // go list compiles without linking; go vet would also analyze all imported packages
+		err = p.command("go", "list", "-export", "-test", "-f=", "./...")(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%w", err, errTaken)
+	}
+	return nil
+}
+
+// commit creates the project's repository.
+func (p *project) commit(ctx context.Context) error {
+	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s, as generated by newproject.", p.Program, p.Kinds, p.Kind, p.Group, p.Version)
+	commit := []string{"git", "-c", "core.hooksPath=" + os.DevNull, "-c", "commit.gpgSign=false"}
+	if _, err := output(ctx, p.dir, "git", "var", "GIT_COMMITTER_IDENT"); err != nil { // git does not know the user
+		commit = append(commit, "-c", "user.name=newproject", "-c", "user.email=newproject@localhost")
+	}
+	for _, command := range [][]string{{"git", "init", "--quiet"}, {"git", "add", "--all"}, append(commit, "commit", "--quiet", "--message", message)} {
+		if _, err := output(ctx, p.dir, command...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
