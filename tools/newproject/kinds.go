@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -88,7 +89,7 @@ func addKind(ctx context.Context, root, dir string, add request, childName strin
 	err = steps(ctx, out,
 		step{"Adding the kind " + n.Kind, func(context.Context) error {
 			err := p.fill(child, false)
-			for _, addition := range additions(n, child) {
+			for _, addition := range p.additions(n, child) {
 				err = errors.Join(err, p.add(addition))
 			}
 			return err
@@ -119,16 +120,17 @@ func (p *project) checkKind(n names, child childType) error {
 }
 
 // additions returns the lines of an added kind in files of the project.
-func additions(n names, child childType) []addition {
+func (p *project) additions(n names, child childType) []addition {
 	rule := func(group, resources, verbs string) string {
-		return fmt.Sprintf("- apiGroups: [%q]\n  resources: [%s]\n  verbs: [%s]\n", group, resources, verbs)
+		return fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: [%s]\n", group, resources, verbs)
 	}
 	const controller, users = "artifacts/deploy/permissions/controller.yaml", "artifacts/deploy/permissions/users.yaml"
 	return []addition{
 		{"internal/kinds/kinds.go", "\t\t// newproject -add-kind adds lines here.", "\t\tdeclare" + n.Kind + "(clients, options),\n"},
 		{controller, "# patch: a repeated Event", rule(n.Group, n.Plural, "get, list, watch") + rule(n.Group, n.Plural+"/status", "update") +
-			rule(n.Group, n.Plural+"/finalizers", "update") + rule(child.Group, child.Resource, "get, list, watch, create, patch, delete")},
+			rule(n.Group, n.Plural+"/finalizers", "update") + rule(strconv.Quote(child.Group), child.Resource, "get, list, watch, create, patch, delete")},
 		{users, "---", rule(n.Group, n.Plural+", "+n.Plural+"/status", "get, list, watch")},
+		{users, rule(n.Group, deriveNames(p.request).Plural+"/scale", "update, patch"), rule(n.Group, n.Plural, "create, update, patch, delete, deletecollection")},
 	}
 }
 

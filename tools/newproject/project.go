@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/format"
@@ -128,19 +127,17 @@ func (p *project) write(ctx context.Context) error {
 	mod = bytes.Replace(mod, []byte("module "+library), []byte("module "+p.Module), 1)
 	mod = append(mod, "\nrequire "+library+" v0.0.0\n"...)
 	sum, err := os.ReadFile(filepath.Join(p.root, "go.sum"))
-	if err := errors.Join(err, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE")); err != nil {
-		return err
-	}
-	if err := p.setLibrary(ctx); err != nil {
+	deployment, childErr := childOf("apps/v1/Deployment")
+	err = errors.Join(err, childErr, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE"), p.record(),
+		p.fill(deployment, true), p.copyManifests(ctx), p.setLibrary(ctx))
+	if err != nil {
 		return err
 	}
 	loop, err := p.loop(ctx)
 	for name, text := range loop {
 		err = errors.Join(err, p.put(name, text))
 	}
-	record, recordErr := json.MarshalIndent(p.request, "", "  ")
-	deployment, childErr := childOf("apps/v1/Deployment")
-	return errors.Join(err, recordErr, childErr, p.put(stateFile, append(record, '\n')), p.fill(deployment, true), p.copyManifests(ctx))
+	return err
 }
 
 // put writes a file of the project.
@@ -180,9 +177,6 @@ func (p *project) setLibrary(ctx context.Context) error {
 		return p.command("go", "mod", "edit", "-replace="+library+"="+p.request.Library)(ctx)
 	}
 	if err := p.copyFiles(ctx, at, append(slices.Clone(inLibrary), notInLibrary...)...); err != nil {
-		return err
-	}
-	if err := p.fillFile("template/hack/library.sh.txt", p); err != nil {
 		return err
 	}
 	sum, err := output(ctx, p.dir, filepath.Join(p.dir, "hack/library.sh"), "sum")

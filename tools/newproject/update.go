@@ -26,8 +26,8 @@ func open(ctx context.Context, root, flag, dir string) (*project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: must be the work tree of a git repository: %w", flag, dir, err)
 	}
-	if changes, err := output(ctx, top, "git", "status", "--porcelain", "--untracked-files=no"); err != nil || changes != "" {
-		return nil, errors.Join(err, fmt.Errorf("%s=%s: has uncommitted changes: commit or stash them first:\n%s", flag, top, changes))
+	if changes, err := output(ctx, top, "git", "status", "--porcelain"); err != nil || changes != "" {
+		return nil, errors.Join(err, fmt.Errorf("%s=%s: has uncommitted or untracked files: commit, stash or ignore them first:\n%s", flag, top, changes))
 	}
 	text, err := os.ReadFile(filepath.Join(top, stateFile))
 	if err != nil {
@@ -47,7 +47,7 @@ func open(ctx context.Context, root, flag, dir string) (*project, error) {
 func (p *project) undo(err error) error {
 	ctx := context.Background() // also after an interrupt
 	_, resetErr := output(ctx, p.dir, "git", "reset", "--quiet", "--hard")
-	_, cleanErr := output(ctx, p.dir, "git", "clean", "--quiet", "-fd", "--", "third_party", "internal", "pkg", "artifacts")
+	_, cleanErr := output(ctx, p.dir, "git", "clean", "--quiet", "-fd")
 	return errors.Join(err, resetErr, cleanErr)
 }
 
@@ -94,38 +94,41 @@ func (p *project) record() error {
 }
 
 // merge merges the changes of the loop since base into the project's loop, and returns the files that
-// are in conflict.
+// are in conflict. A file that is missing counts as empty.
 func (p *project) merge(ctx context.Context, base map[string][]byte) (conflicts []string, err error) {
 	loop, err := p.loop(ctx)
-	for name := range base {
-		if _, ok := loop[name]; !ok {
-			loop[name] = nil // it is gone
-		}
-	}
 	tmp, tmpErr := os.MkdirTemp("", "newproject-")
 	defer os.RemoveAll(tmp)
-	err = errors.Join(err, tmpErr)
+	if err := errors.Join(err, tmpErr); err != nil {
+		return nil, err
+	}
+	merge := []string{"git", "merge-file", "-L", "yours", "-L", "base", "-L", "library", "own", "base", "new"}
+	for name := range base {
+		loop[name] = bytes.Clone(loop[name]) // nil if it is gone
+	}
 	for name, text := range loop {
-		own, readErr := os.ReadFile(filepath.Join(p.dir, name))
-		switch {
-		case err != nil:
+		own, _ := os.ReadFile(filepath.Join(p.dir, name)) // the user may have deleted it
+		if bytes.Equal(base[name], text) {
+			continue
+		}
+		files := &project{dir: tmp}
+		if err := errors.Join(files.put("own", own), files.put("base", base[name]), files.put("new", text)); err != nil {
 			return nil, err
-		case bytes.Equal(base[name], text): // nothing to merge
-		case text == nil && bytes.Equal(own, base[name]):
-			err = os.Remove(filepath.Join(p.dir, name))
-		case bytes.Equal(own, base[name]) || os.IsNotExist(readErr) && base[name] == nil:
-			err = p.put(name, text)
-		default:
-			files := &project{dir: tmp}
-			err = errors.Join(files.put("own", own), files.put("base", base[name]), files.put("new", text))
-			merged, mergeErr := output(ctx, tmp, "git", "merge-file", "-p", "-L", "yours", "-L", "base", "-L", "library", "own", "base", "new")
-			if mergeErr != nil {
-				conflicts = append(conflicts, name)
-			}
-			err = errors.Join(err, p.put(name, []byte(merged+"\n")))
+		}
+		if _, err := output(ctx, tmp, merge...); err != nil { // the number of conflicts
+			conflicts = append(conflicts, name)
+		}
+		merged, err := os.ReadFile(filepath.Join(tmp, "own"))
+		if err == nil && len(merged) > 0 {
+			err = p.put(name, merged)
+		} else if len(own) > 0 {
+			err = errors.Join(err, os.Remove(filepath.Join(p.dir, name)))
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return conflicts, err
+	return conflicts, nil
 }
 
 // checkLibrary returns an error unless a module is given with a version, or not at all.
