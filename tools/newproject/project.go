@@ -22,7 +22,7 @@ import (
 	"text/template"
 )
 
-// library is the module path of this repository, and copyDir the folder of a project's copy.
+// library is the module path of this repository, and copyDir the directory of a project's copy.
 const (
 	library = "example.com/sample-controller"
 	copyDir = "third_party/sample-controller"
