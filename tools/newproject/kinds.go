@@ -127,7 +127,7 @@ func (p *project) additions(n names, child childType) []addition {
 	const controller, users = "artifacts/deploy/permissions/controller.yaml", "artifacts/deploy/permissions/users.yaml"
 	return []addition{
 		{"internal/kinds/kinds.go", "\t\t// newproject -add-kind adds lines here.", "\t\tdeclare" + n.Kind + "(clients, options),\n"},
-		{controller, "# patch: a repeated Event", rule(n.Group, n.Plural, "get, list, watch") + rule(n.Group, n.Plural+"/status", "update") +
+		{controller, "- apiGroups: [\"\"]\n  resources: [events]", rule(n.Group, n.Plural, "get, list, watch") + rule(n.Group, n.Plural+"/status", "update") +
 			rule(n.Group, n.Plural+"/finalizers", "update") + rule(strconv.Quote(child.Group), child.Resource, "get, list, watch, create, patch, delete")},
 		{users, "---", rule(n.Group, n.Plural+", "+n.Plural+"/status", "get, list, watch")},
 		{users, rule(n.Group, deriveNames(p.request).Plural+"/scale", "update, patch"), rule(n.Group, n.Plural, "create, update, patch, delete, deletecollection")},

@@ -49,6 +49,8 @@ type request struct {
 	Short   string `json:"short,omitempty"`
 	// Library is where the project has the library from: copyDir, or PATH@VERSION of a module.
 	Library string `json:"library"`
+	// Commit is that of the copy, for the reader.
+	Commit string `json:"commit,omitempty"`
 }
 
 func main() {

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -37,7 +38,7 @@ var inLibrary = []string{"*.go", "go.mod", "go.sum", "LICENSE", "pkg/reconcile",
 	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "tools/migrate"}
 
 // notInLibrary lists the tests and documents among these.
-var notInLibrary = []string{":!**/*_test.go", ":!**/*.md", ":!**/targets.mk", ":!**/testdata/**", ":!**/shapetest/**"}
+var notInLibrary = []string{":!**/*_test.go", ":!**/*.md", ":!**/*.mk", ":!**/testdata/**", ":!**/shapetest/**"}
 
 // templates are the files that belong to a project, with GROUP, VERSION and KIND in their paths.
 //
@@ -50,6 +51,7 @@ type project struct {
 
 	request   request
 	root, dir string // this clone, and the project's directory
+	tmp       string // for the commands' temporary files; empty for the usual directory
 }
 
 // findRoot returns this repository's root.
@@ -80,7 +82,7 @@ func create(ctx context.Context, root, dir string, r request, out io.Writer) (er
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
 	r.Library = cmp.Or(r.Library, copyDir)
-	p := &project{deriveNames(r), r, root, filepath.Join(beside, "project")}
+	p := &project{deriveNames(r), r, root, filepath.Join(beside, "project"), beside}
 	err = steps(ctx, out,
 		step{"Writing the project", p.write},
 		step{"Generating clients and the CustomResourceDefinition", p.command("hack/update-codegen.sh")},
@@ -112,6 +114,9 @@ func (p *project) command(arguments ...string) func(context.Context) error {
 		if strings.Contains(arguments[0], "/") {
 			arguments[0] = filepath.Join(p.dir, arguments[0])
 		}
+		if p.tmp != "" {
+			arguments = append([]string{"env", "TMPDIR=" + p.tmp}, arguments...)
+		}
 		_, err := output(ctx, p.dir, arguments...)
 		return err
 	}
@@ -128,8 +133,8 @@ func (p *project) write(ctx context.Context) error {
 	mod = append(mod, "\nrequire "+library+" v0.0.0\n"...)
 	sum, err := os.ReadFile(filepath.Join(p.root, "go.sum"))
 	deployment, childErr := childOf("apps/v1/Deployment")
-	err = errors.Join(err, childErr, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE"), p.record(),
-		p.fill(deployment, true), p.copyManifests(ctx), p.setLibrary(ctx))
+	err = errors.Join(err, childErr, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE"),
+		p.fill(deployment, true), p.copyManifests(ctx), p.setLibrary(ctx), p.record())
 	if err != nil {
 		return err
 	}
@@ -173,12 +178,13 @@ func (p *project) setLibrary(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(at), os.RemoveAll(at+".sum")); err != nil {
 		return err
 	}
-	if p.request.Library != copyDir {
+	if p.request.Commit = ""; p.request.Library != copyDir {
 		return p.command("go", "mod", "edit", "-replace="+library+"="+p.request.Library)(ctx)
 	}
 	if err := p.copyFiles(ctx, at, append(slices.Clone(inLibrary), notInLibrary...)...); err != nil {
 		return err
 	}
+	p.request.Commit, _ = output(ctx, p.root, "git", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty")
 	sum, err := output(ctx, p.dir, filepath.Join(p.dir, "hack/library.sh"), "sum")
 	return errors.Join(err, p.put(copyDir+".sum", []byte(sum+"\n")), p.command("go", "mod", "edit", "-replace="+library+"=./"+copyDir)(ctx))
 }
@@ -246,15 +252,27 @@ func (p *project) fillFile(name string, data any) error {
 	return p.put(name, result)
 }
 
+var (
+	comments = regexp.MustCompile(`(?m)(^ *#.*\n)+`)
+	// aboutMore matches comments about what a project lacks.
+	aboutMore = regexp.MustCompile(`admission|docs/|spec\.|tests?\b`)
+)
+
 // copyManifests copies the manifests of the installation under the project's names. The admission policy
 // stays: it is about the fields that a Foo owns.
 func (p *project) copyManifests(ctx context.Context) error {
-	manifests, err := p.tracked(ctx, "artifacts/deploy/**", ":!**/admission-policy.yaml")
+	manifests, err := p.tracked(ctx, "artifacts/deploy/**", ":!artifacts/deploy/permissions/admission-policy.yaml")
 	rename := strings.NewReplacer("- admission-policy.yaml\n", "", "sample-controller", p.Program, "samplecontroller.k8s.io", p.Group,
 		"foos", p.Plural, "FOO_", "", "Foos", p.Kinds, "Foo", p.Kind, "foo", p.Singular())
 	for _, name := range manifests {
 		text, readErr := os.ReadFile(filepath.Join(p.root, name))
-		err = errors.Join(err, readErr, p.put(name, []byte(rename.Replace(string(text)))))
+		kept := comments.ReplaceAllStringFunc(string(text), func(comment string) string {
+			if aboutMore.MatchString(comment) {
+				return ""
+			}
+			return comment
+		})
+		err = errors.Join(err, readErr, p.put(name, []byte(rename.Replace(kept))))
 	}
 	return err
 }

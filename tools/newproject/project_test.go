@@ -27,8 +27,8 @@ func written(t *testing.T) *project {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := request{"github.com/acme/edge-mice/v2", "my-team.mice.acme.dev", "v1beta1", "HTTPMouse", "httpmice", "hm", copyDir}
-	p := &project{deriveNames(r), r, root, t.TempDir()}
+	r := request{"github.com/acme/edge-mice/v2", "my-team.mice.acme.dev", "v1beta1", "HTTPMouse", "httpmice", "hm", copyDir, ""}
+	p := &project{names: deriveNames(r), request: r, root: root, dir: t.TempDir()}
 	if err := p.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func (p *project) text(t *testing.T, name string) string {
 
 func TestAProjectNamesNeitherFoosNorPackagesThatItLacks(t *testing.T) {
 	p := written(t)
-	foreign := regexp.MustCompile(`<%|\b[Ff]oos?\b|samplecontroller\.k8s|sample-controller/(internal|pkg/apis|pkg/generated)`)
+	foreign := regexp.MustCompile(`<%|\b[Ff]oos?\b|samplecontroller\.k8s|docs/|admission-policy|sample-controller/(internal|pkg/apis|pkg/generated)`)
 	err := filepath.WalkDir(p.dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			if entry.Name() == "third_party" {

@@ -40,7 +40,7 @@ func open(ctx context.Context, root, flag, dir string) (*project, error) {
 	if r.Library == "" {
 		return nil, fmt.Errorf("%s=%s: an earlier newproject generated this, with a copy of everything: docs/move-to-library.md shows how to move it", flag, top)
 	}
-	return &project{deriveNames(r), r, root, top}, checkNames(r)
+	return &project{names: deriveNames(r), request: r, root: root, dir: top}, checkNames(r)
 }
 
 // undo undoes all changes of a step that failed.
@@ -83,7 +83,11 @@ func update(ctx context.Context, root, dir, to string, out io.Writer) error {
 	if len(conflicts) > 0 {
 		return fmt.Errorf("%w: %s", errMerge, strings.Join(conflicts, ", "))
 	}
-	fmt.Fprintf(out, "%s has the new library, uncommitted. Run make test there, and commit.\n", p.dir)
+	say := "has the new library, uncommitted. Run make test there, and commit"
+	if changes, err := output(ctx, p.dir, "git", "status", "--porcelain"); err == nil && changes == "" {
+		say = "has this library already"
+	}
+	fmt.Fprintf(out, "%s %s.\n", p.dir, say)
 	return nil
 }
 
