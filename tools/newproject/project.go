@@ -255,7 +255,7 @@ func (p *project) fillFile(name string, data any) error {
 var (
 	comments = regexp.MustCompile(`(?m)(^ *#.*\n)+`)
 	// aboutMore matches comments about what a project lacks.
-	aboutMore = regexp.MustCompile(`admission|docs/|spec\.|tests?\b`)
+	aboutMore = regexp.MustCompile(`admission.policy|docs/|spec\.|tests?\b`)
 )
 
 // copyManifests copies the manifests of the installation under the project's names. The admission policy
