@@ -88,17 +88,12 @@ func create(ctx context.Context, root, dir string, r request, out io.Writer) (er
 		step{"Generating clients and the CustomResourceDefinition", p.command("hack/update-codegen.sh")},
 		step{"Tidying the module", p.command("go", "mod", "tidy")},
 		step{"Compiling", p.compile},
-		step{"Creating a git repository", func(ctx context.Context) error {
-			return errors.Join(p.commit(ctx), ctx.Err())
-		}},
-	)
+		step{"Creating a git repository", p.commit})
 	if err != nil {
 		return err
 	}
-	if _, err := os.ReadDir(dir); err == nil { // the directory may exist, if it is empty
-		if err := os.Remove(dir); err != nil {
-			return err
-		}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may exist, if it is empty
+		return err
 	}
 	if err := os.Rename(p.dir, dir); err != nil {
 		return err

@@ -223,5 +223,5 @@ func TestNewProject(t *testing.T) {
 	}
 	t.Chdir(second)
 	newproject("-update -dir=" + p.dir)
-	in(`git status --porcelain; test -z "$(git diff --name-only -- ":!third_party")" && tail -1 ` + copyDir + "/" + signal + " | grep 'second version' && go vet ./...")
+	in(`git status --porcelain; test -z "$(git diff --name-only -- ":!third_party" ":!.newproject.json")" && tail -1 ` + copyDir + "/" + signal + " | grep 'second version' && go vet ./...")
 }
