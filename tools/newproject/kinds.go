@@ -107,7 +107,7 @@ func addKind(ctx context.Context, root, dir string, add request, childName strin
 func (p *project) checkKind(n names, child childType) error {
 	file := filepath.Join(p.dir, "internal/kinds", n.Singular()+".go")
 	if _, err := os.Stat(file); err == nil {
-		return fmt.Errorf("-add-kind=%s: %s already exists: choose another kind", n.Kind, file)
+		return fmt.Errorf("-kind=%s: %s already exists: choose another kind", n.Kind, file)
 	}
 	files, err := filepath.Glob(filepath.Join(p.dir, "internal/kinds/*.go"))
 	for _, file := range files {
