@@ -103,7 +103,7 @@ func syncUntilSilent(t *testing.T, w *footest.FuzzWorld) {
 		footest.KindOf(child).Default(child)
 	}
 	f := newFuzzFixture(t, w.Owner)
-	bystander, live := w.Owner.Like(footest.Foo("b")), w.Live()
+	bystander, live := footest.Like(w.Owner, footest.Foo("b")), w.Live()
 	w.Owner.Rename(bystander, "old")
 	world := append([]footest.Object{bystander}, live.Children...)
 	if live.Foo != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the controller under the faults of test/simulation.
+// Tests of the controller under the faults of pkg/reconcile/reconciletest.
 
 package main
 
@@ -9,25 +9,28 @@ import (
 	"testing"
 
 	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/kinds"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/metrics"
+	"example.com/sample-controller/pkg/reconcile/reconciletest"
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation"
 )
 
 func TestSimulation(t *testing.T) {
 	for _, owner := range footest.Owners {
-		simulation.TestController(t, owner, startSimulated(owner))
+		reconciletest.TestController(t, owner, startSimulated(owner))
 	}
 }
 
 func TestSimulationRandom(t *testing.T) {
 	for _, owner := range footest.Owners {
-		simulation.TestRandomSequences(t, owner, startSimulated(owner))
+		reconciletest.TestRandomSequences(t, owner, startSimulated(owner))
 	}
 }
 
@@ -37,19 +40,20 @@ var simulatedMetrics = metrics.New("sample-controller", "Foo")
 
 // startSimulated returns the function that runs the controller of a kind with the clients of a
 // simulation, wired as in main.go.
-func startSimulated(owner *footest.OwnerRow) simulation.Start {
-	return func(ctx context.Context, clients simulation.Clients, recorder record.EventRecorder) error {
+func startSimulated(owner *footest.OwnerRow) reconciletest.Start {
+	return func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error {
+		kube, foos := kubernetes.New(client), clientset.New(client)
 		ctx, cancel := context.WithCancel(ctx)
-		kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(clients.Kubernetes, 0)
-		fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(clients.Custom, simulation.ResyncPeriod)
+		kubeInformers := kubeinformers.NewSharedInformerFactoryWithOptions(kube, 0)
+		fooInformers := fooinformers.NewSharedInformerFactoryWithOptions(foos, reconciletest.ResyncPeriod)
 		defer func() {
 			cancel()
 			kubeInformers.Shutdown()
 			fooInformers.Shutdown()
 		}()
 		controller, err := NewController(Config{
-			Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: simulation.CallTimeout, Metrics: simulatedMetrics,
-		}, kindOf(owner, kinds.Clients{Kube: clients.Kubernetes, Custom: clients.Custom, KubeInformers: kubeInformers, CustomInformers: fooInformers}))
+			Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: reconciletest.CallTimeout, Metrics: simulatedMetrics,
+		}, kindOf(owner, kinds.Clients{Kube: kube, Custom: foos, KubeInformers: kubeInformers, CustomInformers: fooInformers}))
 		if err != nil {
 			return err
 		}

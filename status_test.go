@@ -23,6 +23,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/queue"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -180,7 +181,7 @@ func TestAStatusThatSomebodyReplacesEachTime(t *testing.T) {
 		}
 		f.takeWrites()
 		for range 36_000 { // an hour
-			if footest.ConditionOf(f.storedFoo("a")).Reason != "Theirs" {
+			if rows.ConditionOf(f.storedFoo("a")).Reason != "Theirs" {
 				replace()
 			}
 			advance(100 * time.Millisecond)

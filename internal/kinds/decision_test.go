@@ -15,6 +15,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
+	testrows "example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -156,7 +157,7 @@ func TestAPatchOfADeploymentWhoseListsHaveNoKeys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			patched, err := footest.Patched(live, patchType, patch)
+			patched, err := testrows.Patched(live, patchType, patch)
 			if err != nil {
 				t.Fatal(err)
 			}

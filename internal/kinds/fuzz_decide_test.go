@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
+	testrows "example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -31,7 +32,7 @@ type world struct {
 }
 
 func (r row) worldOf(w *footest.FuzzWorld) world {
-	return world{r, w.Foo.(plan.Owner), r.objectsIn(w), r.kind.Refuses(w.Foo), w.Words}
+	return world{r, w.Foo.(plan.Owner), r.objectsIn(w), footest.Refuses(r.kind, w.Foo), w.Words}
 }
 
 // find returns the object with a name, or nil.
@@ -237,7 +238,7 @@ func TestFuzzSeedsReachEveryDecisionAndReason(t *testing.T) {
 		decided := w.decide()
 		status := w.statusAfter(w.outcomeOf(decided), footest.Now)
 		delete(missing, string(decided.Action))
-		delete(missing, footest.ConditionOf(status).Reason)
+		delete(missing, testrows.ConditionOf(status).Reason)
 		if len(decided.Obsolete) > 0 {
 			delete(missing, "obsolete")
 		}

@@ -16,6 +16,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
+	testrows "example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -31,7 +32,7 @@ func TestTheFirstObstacleDecides(t *testing.T) {
 		"the first of two":            {a(), []result{rollingOut, conflict}, "Progressing"},
 		"the second of two":           {a(), []result{has(), conflict}, "DeploymentConflict"},
 	} {
-		footest.ExpectEqual(t, name, row.reason, footest.ConditionOf(reported(shipped, row.foo, footest.Now, row.results...)).Reason)
+		footest.ExpectEqual(t, name, row.reason, testrows.ConditionOf(reported(shipped, row.foo, footest.Now, row.results...)).Reason)
 	}
 }
 
@@ -154,7 +155,7 @@ func TestTheAPINamesWhatTheControllerWrites(t *testing.T) {
 func TestReadySaysSomethingWhenNoChildDoes(t *testing.T) {
 	row := deployment(Options{Image: footest.DefaultImage})
 	row.Judge = nil
-	ready := footest.ConditionOf(reported(row.Of(shipped.OwnerKind), a(), footest.Now, has(), has()))
+	ready := testrows.ConditionOf(reported(row.Of(shipped.OwnerKind), a(), footest.Now, has(), has()))
 	footest.ExpectEqual(t, "the message", "Everything that the Foo specifies exists", ready.Message)
 }
 

@@ -21,6 +21,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	applyv1alpha1 "example.com/sample-controller/pkg/generated/applyconfiguration/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -240,7 +241,7 @@ func TestAFooThatNoControllerHasSyncedIsPending(t *testing.T) {
 	}
 	ns.startController(t)
 	for _, name := range []string{"new", "left"} {
-		ready := footest.ConditionOf(ns.primary().awaitReady(t, name))
+		ready := rows.ConditionOf(ns.primary().awaitReady(t, name))
 		if ready.LastTransitionTime.Unix() == 0 {
 			t.Errorf("%s is ready since %v", name, ready.LastTransitionTime)
 		}

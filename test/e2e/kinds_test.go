@@ -25,6 +25,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
@@ -153,11 +154,11 @@ func isReady(foo footest.Object) error {
 // hasReady returns an error unless the condition Ready of an owner has the status and the
 // reason, for the newest spec.
 func hasReady(foo footest.Object, status metav1.ConditionStatus, reason string) error {
-	ready, generation := footest.ConditionOf(foo), foo.GetGeneration()
+	ready, generation := rows.ConditionOf(foo), foo.GetGeneration()
 	if ready == nil || ready.Status != status || ready.Reason != reason {
 		return fmt.Errorf("condition Ready is %v, want %s, %s", ready, status, reason)
 	}
-	if observed := footest.ObservedGenerationOf(foo); observed != generation || ready.ObservedGeneration != generation {
+	if observed := rows.ObservedGenerationOf(foo); observed != generation || ready.ObservedGeneration != generation {
 		return fmt.Errorf("observedGeneration is %d, and that of %v, want %d", observed, ready, generation)
 	}
 	return nil
@@ -172,7 +173,7 @@ func (k kindIn) awaitNotReady(t *testing.T, name, reason string, says ...string)
 		if err := hasReady(foo, metav1.ConditionFalse, reason); err != nil {
 			return err
 		}
-		message = footest.ConditionOf(foo).Message
+		message = rows.ConditionOf(foo).Message
 		for _, text := range says {
 			if !strings.Contains(message, text) {
 				return fmt.Errorf("the message is %q", message)

@@ -16,11 +16,12 @@ import (
 
 	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 const (
 	// Namespace is where the tests' Foos are, DefaultImage what their Pods run.
-	Namespace    = "team-a"
+	Namespace    = rows.Namespace
 	DefaultImage = names.DefaultImage
 )
 
@@ -58,7 +59,7 @@ func WithReplicas(replicas int32) FooOption {
 func WithoutReplicas(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil }
 
 // Suspended makes a Foo's suspension hold back all writes but those of its status.
-func Suspended(foo *samplev1alpha1.Foo) { Suspend(foo, true) }
+func Suspended(foo *samplev1alpha1.Foo) { rows.Suspend(foo, true) }
 
 // WithChildName sets the name of the child of the kind Primary that a Foo asks for.
 func WithChildName(name string) FooOption {
@@ -88,10 +89,11 @@ func Pending(foo *samplev1alpha1.Foo) { defaultConditions(foo) }
 
 // Settled returns the status of a Foo named owner whose child "web" is at rest.
 func Settled(owner string) samplev1alpha1.FooStatus {
-	status := samplev1alpha1.FooStatus{ObservedGeneration: 1}
-	message := Primary.Settled(Foo(owner), &status)
-	status.Conditions = Ready(metav1.ConditionTrue, "Available", message, Earlier)
-	return status
+	foo := Foo(owner)
+	message := Primary.Settled(foo)
+	foo.Status.ObservedGeneration = 1
+	foo.Status.Conditions = Ready(metav1.ConditionTrue, "Available", message, Earlier)
+	return foo.Status
 }
 
 // Ready returns the conditions of a Foo of generation 1.
@@ -250,7 +252,7 @@ func changed[T Object](change func(T)) func(T) T {
 
 // Like returns an object of a kind with the metadata and the conditions of a Foo, which asks
 // for children of the same name; for the kind Foo, that Foo. It returns nil for nil.
-func (o *OwnerRow) Like(foo *samplev1alpha1.Foo) (like Object) {
+func Like(o *OwnerRow, foo *samplev1alpha1.Foo) (like Object) {
 	if foo == nil {
 		return nil
 	}
@@ -265,7 +267,7 @@ func (o *OwnerRow) Like(foo *samplev1alpha1.Foo) (like Object) {
 		reflect.ValueOf(like).Elem().FieldByName("ObjectMeta").Set(reflect.ValueOf(*foo.ObjectMeta.DeepCopy()))
 		status, err := json.Marshal(&foo.Status)
 		if err == nil {
-			err = json.Unmarshal(status, statusOf(like).Addr().Interface())
+			err = json.Unmarshal(status, like.(interface{ GetStatus() any }).GetStatus())
 		}
 		if err != nil {
 			panic(err)

@@ -45,12 +45,10 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	Drift:        driftDeployment,
 	Edit:         editDeployment,
 	EditOptional: func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = new(int32(2)) },
-	Fuzz:         fuzzDeployment,
 	Advance:      advanceRollout,
 	Unready:      notRolledOut,
 	Serves:       func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
 	NotInherited: replicasNotInherited,
-	Seeds:        deploymentSeeds,
 	Misreported:  misreportedDeployment,
 	Busy:         isRollingOut,
 	Settled:      settledDeployment,
@@ -247,9 +245,9 @@ func misreportedDeployment(foo *samplev1alpha1.Foo, deployment *appsv1.Deploymen
 	return ""
 }
 
-func settledDeployment(foo *samplev1alpha1.Foo, status *samplev1alpha1.FooStatus) string {
-	status.Replicas, status.AvailableReplicas = 2, 2
-	status.Selector = "app=nginx,controller=" + foo.Name
+func settledDeployment(foo *samplev1alpha1.Foo) string {
+	foo.Status.Replicas, foo.Status.AvailableReplicas = 2, 2
+	foo.Status.Selector = "app=nginx,controller=" + foo.Name
 	return fmt.Sprintf(`Deployment %q has 2 of 2 Pods available`, foo.Spec.DeploymentName)
 }
 

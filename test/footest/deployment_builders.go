@@ -65,7 +65,7 @@ func WithAvailable(available int32) ChildOption {
 
 // WithSidecar makes the changes of others to fields that the Foo does not own.
 func WithSidecar(child Object) {
-	deployment := as[*appsv1.Deployment](child)
+	deployment := child.(*appsv1.Deployment)
 	deployment.Annotations = map[string]string{"team": "a"}
 	deployment.Labels = map[string]string{"cost-center": "7"}
 	deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2026-03-01T11:00:00Z"}
@@ -81,7 +81,7 @@ func Created(owner string) *appsv1.Deployment {
 	object.Status = appsv1.DeploymentStatus{}
 	object.Spec.Strategy, object.Spec.RevisionHistoryLimit, object.Spec.ProgressDeadlineSeconds = appsv1.DeploymentStrategy{}, nil, nil
 	object.Spec.Template.Spec = restrictedPod
-	return as[*appsv1.Deployment](CopyOf(object))
+	return object.DeepCopy()
 }
 
 // restrictedPod is a Pod that a namespace with the Pod Security Standard restricted accepts
@@ -108,13 +108,12 @@ func emptyDir(name string) corev1.Volume {
 
 // UnstoredDeployment is Unstored for Deployments.
 func UnstoredDeployment(name string) *appsv1.Deployment {
-	foo := unstoredFoo(name)
-	return as[*appsv1.Deployment](ownedBy(foo, newDeployment(foo), name))
+	return Unstored(name).(*appsv1.Deployment)
 }
 
 // fuzzDeployment makes a Deployment of a case. The lists below have its details.
-func fuzzDeployment(object *appsv1.Deployment, c ChildCase, fill *Filler, words string) {
-	base := Deployment("a")
+func fuzzDeployment(child Object, c ChildCase, fill *Filler, words string) {
+	base, object := Deployment("a"), child.(*appsv1.Deployment)
 	object.Spec, object.Status = base.Spec, base.Status
 	object.Spec.Replicas = pick(c.Optional, sizes)
 	selector := pick(c.Selector, selectors)

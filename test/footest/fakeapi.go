@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
+
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // FakeAPI makes fake clientsets behave like an API server in what a controller depends
@@ -108,11 +110,11 @@ func (a *FakeAPI) Write(tracker clienttesting.ObjectTracker, action clienttestin
 }
 
 // change returns what a write does. A patch is the update that it amounts to.
-func (a *FakeAPI) change(tracker clienttesting.ObjectTracker, action clienttesting.Action) (change Change, err error) {
+func (a *FakeAPI) change(tracker clienttesting.ObjectTracker, action clienttesting.Action) (change rows.Change, err error) {
 	kind := Served(action.GetResource().Resource)
 	switch action := action.(type) {
 	case clienttesting.CreateActionImpl:
-		sent := CopyOf(action.Object.(Object))
+		sent := rows.CopyOf(action.Object.(Object))
 		if err := a.admit("create", sent); err != nil {
 			return change, err
 		}
@@ -121,18 +123,18 @@ func (a *FakeAPI) change(tracker clienttesting.ObjectTracker, action clienttesti
 		}
 		return change, err
 	case clienttesting.UpdateActionImpl:
-		sent := CopyOf(action.Object.(Object))
+		sent := rows.CopyOf(action.Object.(Object))
 		return a.update(kind, a.stored(tracker, action, sent.GetName()), sent, action.Subresource)
 	case clienttesting.PatchActionImpl:
 		stored := a.stored(tracker, action, action.Name)
 		if stored == nil {
 			return change, apierrors.NewNotFound(action.GetResource().GroupResource(), action.Name)
 		}
-		sent, err := Patched(stored, action.PatchType, action.Patch)
+		sent, err := rows.Patched(stored, action.PatchType, action.Patch)
 		if err != nil {
 			return change, err
 		}
-		a.patched.Store(patchKey(action), CopyOf(sent))
+		a.patched.Store(patchKey(action), rows.CopyOf(sent))
 		return a.update(kind, stored, sent, action.Subresource)
 	case clienttesting.DeleteActionImpl:
 		return kind.Delete(a.stored(tracker, action, action.Name), action.Name, action.DeleteOptions, metav1.Now())
@@ -154,9 +156,9 @@ func patchKey(action clienttesting.PatchAction) string {
 	return action.GetResource().Resource + " " + action.GetName() + " " + string(action.GetPatch())
 }
 
-func (a *FakeAPI) update(kind *Kind, stored, sent Object, subresource string) (Change, error) {
+func (a *FakeAPI) update(kind *Kind, stored, sent Object, subresource string) (rows.Change, error) {
 	if err := a.admit("update", sent); err != nil {
-		return Change{}, err
+		return rows.Change{}, err
 	}
 	return kind.Update(stored, sent, subresource)
 }
@@ -169,7 +171,7 @@ func (a *FakeAPI) admit(operation string, sent Object) error {
 }
 
 // commit stores a change, and returns the answer.
-func (a *FakeAPI) commit(tracker clienttesting.ObjectTracker, action clienttesting.Action, change Change) (answer runtime.Object, err error) {
+func (a *FakeAPI) commit(tracker clienttesting.ObjectTracker, action clienttesting.Action, change rows.Change) (answer runtime.Object, err error) {
 	resource, namespace := action.GetResource(), action.GetNamespace()
 	if change.Event != "" && change.Event != watch.Deleted {
 		a.Stamp(change.Object)

@@ -6,8 +6,6 @@ package footest
 
 import (
 	"errors"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // These checks define what is right independently: they call no code of the controller.
@@ -35,45 +34,11 @@ func BelongsTo(object metav1.Object, foo Object) bool {
 	return ref != nil && OwnerOf(foo).IsOwned(ref) && ref.UID == foo.GetUID()
 }
 
-func isOfGroup(ref *metav1.OwnerReference) bool {
-	return strings.HasPrefix(ref.APIVersion, "samplecontroller.k8s.io/")
-}
-
 // HandedOverTo reports whether an object has no controller and asks to be adopted by the
 // Foo.
 func HandedOverTo(object metav1.Object, foo Object) bool {
 	return metav1.GetControllerOf(object) == nil && object.GetDeletionTimestamp() == nil &&
 		object.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] == foo.GetName()
-}
-
-// OthersPart returns a copy of an object without the fields that a Foo owns, or for a nil
-// Foo without those that any Foo may own, and without those that the API server sets.
-func (k *Kind) OthersPart(object, foo Object) Object {
-	part := CopyOf(object)
-	part.SetResourceVersion("")
-	part.SetGeneration(0)
-	part.SetManagedFields(nil)
-	if status := statusOf(part); status.IsValid() {
-		status.SetZero()
-	}
-	part.SetOwnerReferences(slices.DeleteFunc(part.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
-		return k.Owner().IsOwned(&ref) && (foo == nil || ref.UID == foo.GetUID())
-	}))
-	k.ClearOwned(part, foo)
-	return part
-}
-
-// DescribeTaken says what of others a write changes, or "". foo is nil if any Foo may
-// have asked for the write. An adoption removes the annotation that asked for it.
-func (k *Kind) DescribeTaken(found, write, foo Object) string {
-	was, is := k.OthersPart(found, foo), k.OthersPart(write, foo)
-	if controller := metav1.GetControllerOf(write); controller != nil && k.Owner().IsOwned(controller) && metav1.GetControllerOf(found) == nil {
-		delete(was.GetAnnotations(), "samplecontroller.k8s.io/adopt-by")
-	}
-	if equality.Semantic.DeepEqual(was, is) {
-		return ""
-	}
-	return diff.Diff(was, is)
 }
 
 // CheckOthersKept fails if a write changes a field that the Foo does not own.
@@ -113,14 +78,14 @@ func CheckWanted(t *testing.T, write, foo Object) {
 // status violates an invariant.
 func CheckStatus(t *testing.T, foo Object) {
 	t.Helper()
-	if observed := ObservedGenerationOf(foo); observed != foo.GetGeneration() {
+	if observed := rows.ObservedGenerationOf(foo); observed != foo.GetGeneration() {
 		t.Errorf("the status is of generation %d, the %s of %d", observed, OwnerOf(foo), foo.GetGeneration())
 	}
 	if foo, ok := foo.(*samplev1alpha1.Foo); ok && (foo.Status.Replicas < 0 || foo.Status.AvailableReplicas < 0 || len(foo.Status.Selector) > 4096) {
 		t.Errorf("the status is out of the definition's bounds: %d, %d, a selector of %d bytes", foo.Status.Replicas, foo.Status.AvailableReplicas, len(foo.Status.Selector))
 	}
 	seen := map[string]int{}
-	for _, condition := range ConditionsOf(foo) {
+	for _, condition := range rows.ConditionsOf(foo) {
 		seen[condition.Type]++
 		if seen[condition.Type] > 1 {
 			t.Errorf("there are two conditions %s", condition.Type)
@@ -136,9 +101,9 @@ func CheckStatus(t *testing.T, foo Object) {
 		}
 	}
 	if seen["Ready"] != 1 {
-		t.Fatalf("there is no condition Ready: %v", ConditionsOf(foo))
+		t.Fatalf("there is no condition Ready: %v", rows.ConditionsOf(foo))
 	}
-	checkReady(t, foo, *ConditionOf(foo))
+	checkReady(t, foo, *rows.ConditionOf(foo))
 }
 
 // ReadyOf returns the condition Ready of a status.

@@ -6,6 +6,8 @@ package footest
 
 import (
 	"encoding/binary"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/randfill/bytesource"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // A fuzz target gets three arguments: a script, noise, and words. The script is a fooCase
@@ -127,7 +130,7 @@ func NewFuzzWorld(t *testing.T, owner *OwnerRow, text, noise []byte, words strin
 			}
 			if kind.Find(w.Children, name) == nil {
 				w.childCases = append(w.childCases, other)
-				w.Children = append(w.Children, newFuzzChild(kind, owner.Like(Foo("a")), name, other, fill, w.Words))
+				w.Children = append(w.Children, newFuzzChild(kind, Like(owner, Foo("a")), name, other, fill, w.Words))
 			}
 		}
 	}
@@ -137,7 +140,7 @@ func NewFuzzWorld(t *testing.T, owner *OwnerRow, text, noise []byte, words strin
 // asking returns an owner like a Foo, which asks for those of the optional children that the
 // script says.
 func (w *FuzzWorld) asking(foo *samplev1alpha1.Foo) Object {
-	like := w.Owner.Like(foo)
+	like := Like(w.Owner, foo)
 	for i, kind := range w.Owner.Kinds {
 		if like != nil && w.fooCase.Unset&(1<<i) != 0 {
 			kind.Unset(like)
@@ -153,19 +156,9 @@ func repeated(words string, times int) string {
 	return strings.Repeat(valid, min(times, 1+limit/max(1, utf8.RuneCountInString(valid))))
 }
 
-// Find returns the object of the kind with a name, or nil.
-func (k *Kind) Find(objects []Object, name string) Object {
-	for _, object := range objects {
-		if k.Is(object) && object.GetName() == name {
-			return object
-		}
-	}
-	return nil
-}
-
 func newFuzzChild(kind *Kind, foo Object, name string, how ChildCase, fill *Filler, words string) Object {
 	object := kind.Created(kind.New(foo))
-	kind.Fuzz(object, how, fill, words)
+	fuzz(kind, object, how, fill, words)
 	object.SetName(name)
 	object.SetUID(types.UID("uid-" + name))
 	object.SetResourceVersion("20")
@@ -183,7 +176,40 @@ func newFuzzChild(kind *Kind, foo Object, name string, how ChildCase, fill *Fill
 		object.SetAnnotations(with(object.GetAnnotations(), samplev1alpha1.AnnotationAdoptBy, by))
 	}
 	// Do not change the objects of the lists.
-	return CopyOf(object)
+	return rows.CopyOf(object)
+}
+
+// fuzzers make children of a case of the kinds that have details of their own.
+var fuzzers = map[*Kind]func(object Object, c ChildCase, fill *Filler, words string){Primary: fuzzDeployment}
+
+// fuzz makes an object, which is as the Foo "a" asks, one of the cases. By default it has drifted,
+// was edited, or has arbitrary fields.
+func fuzz(kind *Kind, object Object, c ChildCase, fill *Filler, words string) {
+	switch own := fuzzers[kind]; {
+	case own != nil:
+		own(object, c, fill, words)
+	case pick(c.Content, contents) == contentDrifted:
+		kind.Drift(object, nil)
+	case pick(c.Content, contents) == contentEdited:
+		kind.Edit(object, "fuzz")
+	case pick(c.Content, contents) == contentMissing && fill != nil:
+		fields := reflect.ValueOf(object).Elem()
+		for i := range fields.NumField() {
+			if name := fields.Type().Field(i).Name; name != "TypeMeta" && name != "ObjectMeta" {
+				fill.Fill(fields.Field(i).Addr().Interface())
+			}
+		}
+	}
+}
+
+// with returns texts with one more.
+func with(texts map[string]string, key, value string) map[string]string {
+	texts = maps.Clone(texts)
+	if texts == nil {
+		texts = map[string]string{}
+	}
+	texts[key] = value
+	return texts
 }
 
 // ownerName makes an owner's name of words. It may be anything but empty.
@@ -229,7 +255,7 @@ func (w *FuzzWorld) Live() *FuzzWorld {
 	live := &FuzzWorld{Owner: w.Owner, fooCase: w.fooCase}
 	live.Foo = live.asking(pick(w.fooCase.Live, fooNews)(w.foo.DeepCopy()))
 	for i, child := range w.Children {
-		if now := pick(w.childCases[i].Live, childNews)(CopyOf(child)); now != nil {
+		if now := pick(w.childCases[i].Live, childNews)(rows.CopyOf(child)); now != nil {
 			now.SetOwnerReferences(ofKind(KindOf(child), now.GetOwnerReferences()))
 			live.Children = append(live.Children, now)
 		}
@@ -259,14 +285,13 @@ func (w *FuzzWorld) Stale() bool {
 
 // Refused reports whether the API server refuses any child that the Foo asks for.
 func (w *FuzzWorld) Refused() bool {
-	return slices.ContainsFunc(w.Owner.Kinds, func(kind *Kind) bool { return kind.Refuses(w.Foo) })
+	return slices.ContainsFunc(w.Owner.Kinds, func(kind *Kind) bool { return Refuses(kind, w.Foo) })
 }
 
-// Refuses reports whether the API server refuses any child of the kind that a Foo asks
-// for.
-func (k *Kind) Refuses(foo Object) bool {
-	child := k.New(foo)
-	return k.Wanted(foo) && (child.GetName() == "" || k.Invalid(child))
+// Refuses reports whether the API server refuses any child of a kind that a Foo asks for.
+func Refuses(kind *Kind, foo Object) bool {
+	child := kind.New(foo)
+	return kind.Wanted(foo) && (child.GetName() == "" || kind.Invalid(child))
 }
 
 // FuzzSeed is an input that a fuzz target starts from.
@@ -277,8 +302,8 @@ type FuzzSeed struct {
 }
 
 // FuzzSeeds lead to every decision and every reason, so that short runs cover them, too.
-// Rows add seeds for what is particular to their kind.
-var FuzzSeeds = append([]FuzzSeed{
+// Those of a kind are for what is particular to it.
+var FuzzSeeds = slices.Concat([]FuzzSeed{
 	{Name: "all is as it should be", Script: script(fooCase{Status: 1}, ChildCase{})},
 	{Name: "no child", Script: script(fooCase{})},
 	{Name: "drift", Script: script(fooCase{Status: 1}, ChildCase{Content: contentDrifted, Optional: 1})},
@@ -302,7 +327,7 @@ var FuzzSeeds = append([]FuzzSeed{
 	{Name: "the Foo is suspended", Script: script(fooCase{Deleting: 2}, ChildCase{Content: contentDrifted})},
 	{Name: "the child is being deleted", Script: script(fooCase{}, ChildCase{Deleting: 1, Content: contentDrifted})},
 	{Name: "a spec from before the rules, long words", Script: script(fooCase{Name: 3, Replicas: 4, Words: 2}), Words: "\u00e4\u00f6\u00fc"},
-}, seedsOfKinds()...)
+}, deploymentSeeds)
 
 // StaleSeeds are inputs with stale caches.
 var StaleSeeds = []FuzzSeed{
@@ -319,14 +344,6 @@ var StaleSeeds = []FuzzSeed{
 	{Name: "handed over, and taken", Script: script(fooCase{}, ChildCase{Owner: ownerNobody, AdoptBy: 1, Live: 3})},
 	{Name: "handed over, then to another", Script: script(fooCase{}, ChildCase{Owner: ownerNobody, AdoptBy: 1, Live: 7})},
 	{Name: "another's, then the Foo's", Script: script(fooCase{}, ChildCase{Owner: ownerOtherFoo, Live: 4})},
-}
-
-func seedsOfKinds() []FuzzSeed {
-	var seeds []FuzzSeed
-	for _, kind := range Kinds {
-		seeds = append(seeds, kind.Seeds...)
-	}
-	return seeds
 }
 
 // AddSeeds adds seeds to a fuzz target.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Recording of a History from the watches of an API server.
-
+// Package oracle records all states of Foos and their children from the watches of an API server, for
+// the rules of pkg/reconcile/reconciletest/rules.
 package oracle
 
 import (
@@ -26,6 +26,8 @@ import (
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -37,7 +39,7 @@ type Recording struct {
 	kube      kubernetes.Interface
 	foos      clientset.Interface
 	namespace string
-	history   History
+	history   rules.History
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 
@@ -49,9 +51,9 @@ type Recording struct {
 // and records their changes until Stop. It resumes watches that end.
 func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
 	ctx, stop := context.WithCancel(ctx)
-	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop}
+	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, history: rules.History{Owner: footest.FooOwner}}
 	// List Foos last, so that the record has the children of each.
-	kinds := slices.Concat(footest.Kinds, []*footest.Kind{footest.FooKind})
+	kinds := slices.Concat(footest.Kinds, []*rows.Kind{footest.FooKind})
 	lists := make([]runtime.Object, len(kinds))
 	var err error
 	for i, kind := range kinds {
@@ -72,7 +74,7 @@ func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 }
 
 // list lists the objects of a kind.
-func (r *Recording) list(ctx context.Context, kind *footest.Kind) (runtime.Object, error) {
+func (r *Recording) list(ctx context.Context, kind *rows.Kind) (runtime.Object, error) {
 	list, err := r.request(kind, metav1.ListOptions{}).Do(ctx).Get()
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", kind.Resource.Resource, err)
@@ -82,7 +84,7 @@ func (r *Recording) list(ctx context.Context, kind *footest.Kind) (runtime.Objec
 
 // request returns a request for the objects of a kind. One REST client reads all kinds of
 // children, because it knows their types and gets the whole path.
-func (r *Recording) request(kind *footest.Kind, options metav1.ListOptions) *rest.Request {
+func (r *Recording) request(kind *rows.Kind, options metav1.ListOptions) *rest.Request {
 	client, codec := r.kube.CoreV1().RESTClient(), scheme.ParameterCodec
 	if kind == footest.FooKind {
 		client, codec = r.foos.SamplecontrollerV1alpha1().RESTClient(), fooscheme.ParameterCodec
@@ -100,7 +102,7 @@ func (r *Recording) request(kind *footest.Kind, options metav1.ListOptions) *res
 
 // follow records the objects of a list, then the events of a watch from the list's
 // version on.
-func (r *Recording) follow(ctx context.Context, kind *footest.Kind, list runtime.Object) error {
+func (r *Recording) follow(ctx context.Context, kind *rows.Kind, list runtime.Object) error {
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ func (r *Recording) follow(ctx context.Context, kind *footest.Kind, list runtime
 }
 
 func (r *Recording) record(object runtime.Object, deleted bool) {
-	accessor, ok := object.(footest.Object)
+	accessor, ok := object.(rows.Object)
 	if !ok {
 		r.breakOff(fmt.Errorf("a watch delivered %T", object))
 		return
@@ -152,13 +154,13 @@ func (r *Recording) breakOff(err error) {
 func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	// List Foos first: what they report depends on older children.
 	until := uint64(0)
-	for _, kind := range slices.Concat([]*footest.Kind{footest.FooKind}, footest.Kinds) {
+	for _, kind := range slices.Concat([]*rows.Kind{footest.FooKind}, footest.Kinds) {
 		list, err := r.list(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
 		if kind == footest.FooKind {
-			until, err = versionOfList(list)
+			until, err = rules.VersionOf(list)
 		}
 		if err == nil {
 			err = wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
@@ -169,44 +171,27 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("waiting for the watches to catch up: %w", err)
 		}
 	}
-	return r.history.lies(until)
+	return r.history.LiesUntil(until)
 }
 
-// has reports whether the record is as new as a list: it has every object of the list, in
-// the same version or a newer one, and the deletion of each object that is not in the
-// list.
-func (r *Recording) has(list runtime.Object, kind *footest.Kind) (bool, error) {
-	at, err := versionOfList(list)
-	if err != nil {
-		return false, err
-	}
+// has reports whether the record is as new as a list.
+func (r *Recording) has(list runtime.Object, kind *rows.Kind) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken != nil {
 		return false, r.broken
 	}
-	all, newest := true, r.history.newest(kind)
-	err = meta.EachListItem(list, func(object runtime.Object) error {
-		accessor, err := meta.Accessor(object)
-		if err == nil {
-			name := cache.MetaObjectToName(accessor)
-			all = all && newest[name].from >= versionOf(accessor)
-			delete(newest, name)
-		}
-		return err
-	})
-	for _, missing := range newest {
-		all = all && (missing.deleted || missing.from > at)
-	}
-	return all, err
+	return r.history.Has(kind, list)
 }
 
-func versionOfList(list runtime.Object) (uint64, error) {
-	accessor, err := meta.ListAccessor(list)
-	if err != nil {
-		return 0, err
+// Interruptions waits until everything up to now is recorded, and returns a sentence for
+// each time, from when a Foo first reported Ready=True until its deletion, in which none of
+// the children that it controlled was in service.
+func (r *Recording) Interruptions(ctx context.Context, inService func(child rows.Object) bool) ([]string, error) {
+	if _, err := r.Lies(ctx); err != nil {
+		return nil, err
 	}
-	return parseVersion(accessor.GetResourceVersion()), nil
+	return r.history.Interruptions(inService), nil
 }
 
 // Stop ends the recording.

@@ -19,7 +19,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/footest"
+	testrows "example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // fields classifies the fields of a type: free ones may have any value, those within are judged by
@@ -244,7 +244,7 @@ func adds(field, value string) attempt[*appsv1.Deployment] {
 		if err != nil {
 			panic(err)
 		}
-		patched, err := footest.Patched(d, types.StrategicMergePatchType, patch)
+		patched, err := testrows.Patched(d, types.StrategicMergePatchType, patch)
 		if err != nil {
 			panic(err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
+	testrows "example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -265,7 +266,7 @@ func (r *row) patched(t *testing.T, child, update object) object {
 	t.Helper()
 	patchType, patch, err := r.Patch(child, update)
 	footest.Must(t, err)
-	patched, err := footest.Patched(child, patchType, patch)
+	patched, err := testrows.Patched(child, patchType, patch)
 	footest.Must(t, err)
 	return patched.(object)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -38,7 +39,7 @@ func (c *fakeClient) Patch(_ context.Context, _ string, format types.PatchType, 
 	footest.ExpectEqual(c.t, "options", metav1.PatchOptions{FieldManager: "tests"}, options)
 	footest.ExpectEqual(c.t, "subresources", []string(nil), subresources)
 	c.patch += string(patch)
-	sent, err := footest.Patched(c.live, format, patch)
+	sent, err := rows.Patched(c.live, format, patch)
 	footest.Must(c.t, err)
 	change, err := footest.FooKind.Update(c.live, sent, "")
 	if err != nil {

@@ -15,15 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
 )
 
 // modelServer is a model in the role of the real API server.
 type modelServer struct {
 	explored
 
-	watches map[*footest.Kind]*watch.RaceFreeFakeWatcher
+	watches map[*rows.Kind]*watch.RaceFreeFakeWatcher
 	defect  serverDefect
 }
 
@@ -36,7 +37,7 @@ type serverDefect struct {
 func newModelServer(w World, d serverDefect) *modelServer {
 	s, err := newScene(w)
 	must(err)
-	server := &modelServer{explored: explored{s.empty(), s}, watches: map[*footest.Kind]*watch.RaceFreeFakeWatcher{}, defect: d}
+	server := &modelServer{explored: explored{s.empty(), s}, watches: map[*rows.Kind]*watch.RaceFreeFakeWatcher{}, defect: d}
 	server.version, server.created = 500, 50 // not those of the other model
 	for _, kind := range s.kinds {
 		server.watches[kind] = watch.NewRaceFreeFake()
@@ -44,11 +45,11 @@ func newModelServer(w World, d serverDefect) *modelServer {
 	return server
 }
 
-func (s *modelServer) watch(_ context.Context, kind *footest.Kind) (watch.Interface, error) {
+func (s *modelServer) watch(_ context.Context, kind *rows.Kind) (watch.Interface, error) {
 	return s.watches[kind], nil
 }
 
-func (s *modelServer) do(_ context.Context, r model.Request) (footest.Object, error) {
+func (s *modelServer) do(_ context.Context, r model.Request) (rows.Object, error) {
 	if r.Name == lastName {
 		s.watches[r.Kind].Add(r.Object())
 		return r.Object(), nil
@@ -57,7 +58,7 @@ func (s *modelServer) do(_ context.Context, r model.Request) (footest.Object, er
 		r.Sent = r.Sent.DeepCopyObject()
 	}
 	sent, before := s.located(r), s.version
-	if object, isObject := r.Sent.(footest.Object); isObject {
+	if object, isObject := r.Sent.(rows.Object); isObject {
 		object.SetDeletionTimestamp(nil) // the server keeps its own
 	}
 	if s.defect.before != nil {
@@ -79,7 +80,7 @@ func (s *modelServer) do(_ context.Context, r model.Request) (footest.Object, er
 }
 
 // derived returns an object with what a real server derives from its fields.
-func derived(stored footest.Object) footest.Object {
+func derived(stored rows.Object) rows.Object {
 	object := copyOf(stored)
 	footest.KindOf(object).Derive(object)
 	return object
@@ -104,7 +105,7 @@ var serverDefects = map[string]struct {
 	}}, "the answer of the model is 409 Conflict about Deployment.apps api, and that of the server ok"},
 	"an update without a change makes a version": {serverDefect{after: func(s *modelServer, sent *request, before int64) {
 		if stored := s.store[sent.slot]; sent.Verb == "update" && stored != nil && s.version == before {
-			s.commit(sent.slot, footest.Change{Event: watch.Modified, Object: copyOf(stored.Object)})
+			s.commit(sent.slot, rows.Change{Event: watch.Modified, Object: copyOf(stored.Object)})
 		}
 	}}, `+  "resourceVersion": "10000`},
 	"an event is lost": {serverDefect{after: func(s *modelServer, _ *request, before int64) {

@@ -30,8 +30,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -50,7 +50,7 @@ const (
 // TestConformance replays random paths of a controller's worlds on a real API server, that of
 // a cluster without controllers, and fails if that answers, stores or announces anything
 // differently from the model.
-func TestConformance(t *testing.T, owner *footest.OwnerRow, create New) {
+func TestConformance(t *testing.T, owner *rows.OwnerRow, create New) {
 	t.Helper()
 	if os.Getenv("DEVCLUSTER_BIN") == "" {
 		t.Skip("DEVCLUSTER_BIN does not name a devcluster: run make explore-conformance")
@@ -136,7 +136,7 @@ func startCluster(t *testing.T) string {
 }
 
 // pathWorlds have all acts and outcomes, and bounds far beyond those of an exploration.
-func pathWorlds(owner *footest.OwnerRow) []World {
+func pathWorlds(owner *rows.OwnerRow) []World {
 	outcomes := append([]Outcome{RefusedFromNow}, allOutcomes...)
 	acts := append([]string{
 		"create a api", "allow", "keep web", "release web",
@@ -178,7 +178,7 @@ type clusterServer struct {
 }
 
 // request begins a request about the objects of a kind.
-func (c *clusterServer) request(verb string, kind *footest.Kind) *rest.Request {
+func (c *clusterServer) request(verb string, kind *rows.Kind) *rest.Request {
 	group := []string{"apis", kind.Resource.Group}
 	if kind.Resource.Group == "" {
 		group = []string{"api"}
@@ -186,7 +186,7 @@ func (c *clusterServer) request(verb string, kind *footest.Kind) *rest.Request {
 	return c.client.Verb(verb).AbsPath(append(group, kind.Resource.Version)...).Namespace(c.namespace).Resource(kind.Resource.Resource)
 }
 
-func (c *clusterServer) do(ctx context.Context, sent model.Request) (footest.Object, error) {
+func (c *clusterServer) do(ctx context.Context, sent model.Request) (rows.Object, error) {
 	method := map[string]string{"get": http.MethodGet, "create": http.MethodPost, "update": http.MethodPut, "delete": http.MethodDelete}[sent.Verb]
 	request := c.request(method, sent.Kind)
 	if sent.Verb != "create" {
@@ -208,14 +208,14 @@ func (c *clusterServer) do(ctx context.Context, sent model.Request) (footest.Obj
 
 // watch watches a kind. The namespace is new, so that the cache of the API server has no
 // objects of it that are older than the watch.
-func (c *clusterServer) watch(ctx context.Context, kind *footest.Kind) (watch.Interface, error) {
+func (c *clusterServer) watch(ctx context.Context, kind *rows.Kind) (watch.Interface, error) {
 	options := metav1.ListOptions{ResourceVersion: "0", Watch: true}
 	events, err := c.request(http.MethodGet, kind).VersionedParams(&options, kubescheme.ParameterCodec).Watch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return watch.Filter(events, func(e watch.Event) (watch.Event, bool) {
-		if object, ok := e.Object.(footest.Object); ok {
+		if object, ok := e.Object.(rows.Object); ok {
 			e.Object = toModel(object)
 		}
 		return e, true
@@ -226,7 +226,7 @@ func (c *clusterServer) watch(ctx context.Context, kind *footest.Kind) (watch.In
 func (c *clusterServer) toServer(sent runtime.Object) runtime.Object {
 	sent = sent.DeepCopyObject()
 	switch sent := sent.(type) {
-	case footest.Object:
+	case rows.Object:
 		sent.SetNamespace(c.namespace)
 		// The server keeps its own, of which only this client knows no value.
 		sent.SetDeletionTimestamp(nil)
@@ -249,11 +249,11 @@ func serverVersion(text string) string {
 
 // toModel changes an object of the server into one of the model: with versions of as many digits, and
 // without what the model does not have. A version that is no number stays, and so differs.
-func toModel(object footest.Object) footest.Object {
+func toModel(object rows.Object) rows.Object {
 	if version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64); err == nil {
 		object.SetResourceVersion(versionText(version))
 	}
-	object.SetNamespace(footest.Namespace)
+	object.SetNamespace(rows.Namespace)
 	if object.GetDeletionTimestamp() != nil {
 		object.SetDeletionTimestamp(&metav1.Time{Time: epoch})
 	}

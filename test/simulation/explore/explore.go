@@ -30,7 +30,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 var (
@@ -42,7 +42,7 @@ var (
 
 // Test explores each of the worlds, and fails if a rule is broken in one, or if a bound ends
 // an exploration before it is complete.
-func Test(t *testing.T, owner *footest.OwnerRow, create New) {
+func Test(t *testing.T, owner *rows.OwnerRow, create New) {
 	t.Helper()
 	worlds := chosen(owner)
 	if len(worlds) == 0 {
@@ -69,7 +69,7 @@ func Test(t *testing.T, owner *footest.OwnerRow, create New) {
 	fmt.Printf("explore: %d worlds, %d states, %d steps, %s\n", len(worlds), states, steps, time.Since(began).Round(time.Second))
 }
 
-func chosen(owner *footest.OwnerRow) []World {
+func chosen(owner *rows.OwnerRow) []World {
 	all := slices.Concat(small, medium, large)
 	sizes := map[string]int{"small": len(small), "medium": len(small) + len(medium), "large": len(all)}
 	if many, isSize := sizes[*size]; isSize {

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/oracle"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 )
 
 // epoch is when each exploration begins.
@@ -53,7 +53,7 @@ type slot int
 
 // object is a version of an object. It never changes.
 type object struct {
-	footest.Object
+	rows.Object
 
 	slot slot
 	*fingerprint
@@ -64,7 +64,7 @@ type object struct {
 	keptFingerprint *fingerprint
 }
 
-func newObject(at slot, stored footest.Object) *object {
+func newObject(at slot, stored rows.Object) *object {
 	return &object{Object: stored, slot: at, fingerprint: fingerprintOf(stored)}
 }
 
@@ -253,7 +253,7 @@ type explored struct {
 }
 
 // serve answers a request. Everything that reaches the API server comes this way.
-func (x explored) serve(sent *request) (footest.Object, error) {
+func (x explored) serve(sent *request) (rows.Object, error) {
 	if x.real != nil {
 		return x.real.serve(x, sent)
 	}
@@ -261,7 +261,7 @@ func (x explored) serve(sent *request) (footest.Object, error) {
 }
 
 // process returns the answer to a request. The caller must not change an object that it read.
-func (x explored) process(sent *request) (footest.Object, error) {
+func (x explored) process(sent *request) (rows.Object, error) {
 	stored := x.stored(sent.slot)
 	switch {
 	case sent.Verb != "get":
@@ -272,7 +272,7 @@ func (x explored) process(sent *request) (footest.Object, error) {
 	return stored, nil
 }
 
-func (x explored) write(sent *request, stored footest.Object) (footest.Object, error) {
+func (x explored) write(sent *request, stored rows.Object) (rows.Object, error) {
 	change, err := sent.Write(stored, metav1.Time{Time: epoch})
 	if err != nil {
 		return nil, err
@@ -287,10 +287,10 @@ func (x explored) write(sent *request, stored footest.Object) (footest.Object, e
 	return x.commit(sent.slot, change), nil
 }
 
-func copyOf(object runtime.Object) footest.Object { return metaOf(object.DeepCopyObject()) }
+func copyOf(object runtime.Object) rows.Object { return metaOf(object.DeepCopyObject()) }
 
 // stored returns an object, or nil.
-func (x explored) stored(at slot) footest.Object {
+func (x explored) stored(at slot) rows.Object {
 	if stored := x.store[at]; stored != nil {
 		return stored.Object
 	}
@@ -298,7 +298,7 @@ func (x explored) stored(at slot) footest.Object {
 }
 
 // commit stores a change, and returns the answer.
-func (x explored) commit(at slot, change footest.Change) footest.Object {
+func (x explored) commit(at slot, change rows.Change) rows.Object {
 	if change.Event == "" {
 		return change.Answer
 	}
@@ -333,11 +333,11 @@ func (x explored) remember(at slot, was *object) {
 }
 
 // isReady reports whether a Foo has all that it asks for, ready.
-func (x explored) isReady(foo footest.Object) bool {
+func (x explored) isReady(foo rows.Object) bool {
 	objects := x.world().Objects
-	return !slices.ContainsFunc(x.Owner.Kinds, func(kind *footest.Kind) bool {
+	return !slices.ContainsFunc(x.Owner.Kinds, func(kind *rows.Kind) bool {
 		child := kind.Find(objects, kind.Name(foo))
-		return kind.Wanted(foo) && (child == nil || oracle.Obstacle(kind, child, foo) != "")
+		return kind.Wanted(foo) && (child == nil || rules.Obstacle(kind, child, foo) != "")
 	})
 }
 

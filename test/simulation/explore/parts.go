@@ -19,8 +19,9 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/wire"
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/wire"
 )
 
 // server is the API server of the controller's clientsets.
@@ -49,7 +50,7 @@ func (s server) patched(sent *wire.Request) runtime.Object {
 	if read == nil {
 		panic(fmt.Sprintf("%s %s is patched, and was not read before", sent.Resource, sent.Name))
 	}
-	patched, err := footest.Patched(read, sent.PatchType, sent.Patch)
+	patched, err := rows.Patched(read, sent.PatchType, sent.Patch)
 	var asks metav1.PartialObjectMetadata
 	must(errors.Join(err, json.Unmarshal(sent.Patch, &asks)))
 	patched.SetUID(asks.UID)

@@ -17,15 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/oracle"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 )
 
 // judgeSent checks a write when it is sent, by what its sender could know: the state at
 // this moment, which is that of its last live read, and the answers that this sync got.
 func (x explored) judgeSent(s *syncing) {
 	sent, stored := s.pending, x.stored(s.pending.slot)
-	var next footest.Object
+	var next rows.Object
 	switch uid, version := sent.preconditions(); {
 	case sent.Verb == "get" || sent.Subresource == "status":
 		return
@@ -40,7 +40,7 @@ func (x explored) judgeSent(s *syncing) {
 	case sent.Verb == "update":
 		next = sent.Object()
 	}
-	seen := func(name string) footest.Object { return lastSeen(s.answers, sent.Kind, name) }
+	seen := func(name string) rows.Object { return lastSeen(s.answers, sent.Kind, name) }
 	if wrong := x.world().WrongWrite(stored, next, seen); wrong != "" {
 		x.breaks("%s is sent, %s", sent, wrong)
 	}
@@ -81,9 +81,9 @@ func (x explored) judgeInherited(sent *request) {
 }
 
 // lastSeen returns an object as the last answer about it has it, or nil.
-func lastSeen(answers []answer, kind *footest.Kind, name string) footest.Object {
+func lastSeen(answers []answer, kind *rows.Kind, name string) rows.Object {
 	for _, a := range slices.Backward(answers) {
-		if seen, ok := a.object.(footest.Object); ok && kind.Is(a.object) && seen.GetName() == name {
+		if seen, ok := a.object.(rows.Object); ok && kind.Is(a.object) && seen.GetName() == name {
 			return seen
 		}
 	}
@@ -99,9 +99,9 @@ func (x explored) judgeStored(sent *request, before *object) {
 		if taken := sent.Kind.DescribeTaken(before.Object, after.Object, nil); taken != "" {
 			x.breaks("%s changes fields of others (-before +after):\n%s", sent, taken)
 		}
-	case oracle.ClaimsReady(after.Object) && !x.wasReady[sent.slot]:
+	case rules.ClaimsReady(after.Object) && !x.wasReady[sent.slot]:
 		x.breaks("%s reports Ready for generation %d, which has not been ready yet", x.describe(sent.slot), after.GetGeneration())
-	case x.CollectorAway && oracle.IsStalled(after.Object):
+	case x.CollectorAway && rules.IsStalled(after.Object):
 		x.judgeStalled(after)
 	}
 }
@@ -142,7 +142,7 @@ type repairs struct {
 
 // seriesOf returns a series without repairs of a child for its owner's spec, or the zero
 // value if it is not the one that a living owner asks for.
-func (x explored) seriesOf(at slot) (none repairs, foo footest.Object) {
+func (x explored) seriesOf(at slot) (none repairs, foo rows.Object) {
 	child := x.store[at]
 	if child == nil || child.GetDeletionTimestamp() != nil {
 		return none, nil
@@ -171,7 +171,7 @@ func pauseAfter(count int64) time.Duration {
 func (x explored) countRepair(at slot) {
 	before := x.repairs[at]
 	next, foo := x.seriesOf(at)
-	if foo == nil || footest.ObservedGenerationOf(foo) != foo.GetGeneration() {
+	if foo == nil || rows.ObservedGenerationOf(foo) != foo.GetGeneration() {
 		return
 	}
 	if before.continues(next, x.now) {
@@ -213,8 +213,8 @@ func (x explored) judgePause(i int) {
 		if series.count < repairsAtOnce || series.count == repairsAtOnce && !isUndone {
 			continue
 		}
-		ready := footest.ConditionOf(foo)
-		if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != kind.Kind+"Failed" || !oracle.IsStalled(foo) {
+		ready := rows.ConditionOf(foo)
+		if ready == nil || ready.Status != metav1.ConditionFalse || ready.Reason != kind.Kind+"Failed" || !rules.IsStalled(foo) {
 			x.breaks("%s waits, after %d repairs of %s in a row, and does not say that it fights: %v", x.describe(slot(at)), series.count, child.GetName(), ready)
 		}
 	}

@@ -21,16 +21,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
 )
 
 // realServer is the API server that the model is compared with, in the namespace of a path.
 type realServer interface {
 	// do sends a request. The object of the answer is nil for a delete.
-	do(ctx context.Context, sent model.Request) (footest.Object, error)
+	do(ctx context.Context, sent model.Request) (rows.Object, error)
 	// watch returns the events of a kind, from the beginning of the namespace.
-	watch(ctx context.Context, kind *footest.Kind) (watch.Interface, error)
+	watch(ctx context.Context, kind *rows.Kind) (watch.Interface, error)
 }
 
 // eventLimit is how long an event may take to arrive.
@@ -82,7 +83,7 @@ func (r *replay) stop() {
 
 // serve answers a request as the model does, and notes how the server differs in the answer, the events,
 // and what is stored.
-func (r *replay) serve(x explored, sent *request) (footest.Object, error) {
+func (r *replay) serve(x explored, sent *request) (rows.Object, error) {
 	if r.err != nil {
 		return x.process(sent)
 	}
@@ -100,7 +101,7 @@ func (r *replay) serve(x explored, sent *request) (footest.Object, error) {
 	return returned, err
 }
 
-func (r *replay) compareAnswer(x explored, sent *request) (footest.Object, error) {
+func (r *replay) compareAnswer(x explored, sent *request) (rows.Object, error) {
 	object, answer := r.server.do(r.ctx, sent.Request)
 	r.answer = answer
 	returned, err := x.process(sent)
@@ -138,7 +139,7 @@ func describeAnswer(err error) string {
 
 // adopt compares the event of a change, and gives the model the UID and the version that the server chose.
 // Of another answer there is no event to wait for.
-func (r *replay) adopt(x explored, at slot, change footest.Change) {
+func (r *replay) adopt(x explored, at slot, change rows.Change) {
 	if r.err != nil || r.answer != nil {
 		return
 	}
@@ -190,7 +191,7 @@ func (r *replay) nextEvent(resource int) *watch.Event {
 // compareObjects compares whole objects, but for the creation timestamp, the value of the
 // deletion timestamp, managedFields, and what the server derives from owned fields: that
 // must be what it derives, and the model has none of it.
-func (r *replay) compareObjects(what string, expected, object footest.Object) {
+func (r *replay) compareObjects(what string, expected, object rows.Object) {
 	expected = copyOf(expected)
 	footest.KindOf(expected).Derive(expected)
 	if !equality.Semantic.DeepEqual(expected, object) {
@@ -325,8 +326,8 @@ func (x explored) resend(random *rand.Rand, versions []*object) *request {
 // Such an owner is only read: the default is stored with the first write, even with one that
 // changes nothing, and the model does not know what is stored. No controller sends such a
 // write.
-func (x explored) isPending(at slot, object footest.Object) bool {
-	return x.names[at].resource == 0 && footest.ConditionOf(object).Reason == "Pending"
+func (x explored) isPending(at slot, object rows.Object) bool {
+	return x.names[at].resource == 0 && rows.ConditionOf(object).Reason == "Pending"
 }
 
 // ofStatus makes an update one of the status.
@@ -341,11 +342,11 @@ func (x explored) ofStatus(sent *request) *request {
 // withSpecOfItsOwn changes the spec, which a write of the status must not store. The
 // metadata stays: of a Deployment, the API server stores that with the status, and the model
 // does not, but no controller changes it in such a write.
-func (x explored) withSpecOfItsOwn(object footest.Object) footest.Object {
+func (x explored) withSpecOfItsOwn(object rows.Object) rows.Object {
 	if x.Owner.Is(object) {
 		x.Owner.Resize(object, 7)
 	} else {
-		footest.KindOf(object).Drift(object, nil)
+		x.Owner.KindOf(object).Drift(object, nil)
 	}
 	return object
 }
@@ -353,7 +354,7 @@ func (x explored) withSpecOfItsOwn(object footest.Object) footest.Object {
 // asNewest gives an older version of an object what the API server checks of the newest
 // one. Of an earlier object of the name, it leaves the UID, which is refused, because that
 // object's selector would be refused with another reason than the model has.
-func (x explored) asNewest(object footest.Object) {
+func (x explored) asNewest(object rows.Object) {
 	at, _ := x.slotOf(object)
 	newest := x.store[at]
 	if newest == nil {

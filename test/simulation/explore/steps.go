@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
 )
 
 // op is a kind of step.

@@ -24,14 +24,14 @@ import (
 
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/wire"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/wire"
 )
 
 // Parts are what a controller under test is to be made of.
 type Parts struct {
-	wire.Clients
-
+	Kubernetes      kubernetes.Interface
+	Custom          clientset.Interface
 	KubeInformers   kubeinformers.SharedInformerFactory
 	CustomInformers fooinformers.SharedInformerFactory
 	Recorder        record.EventRecorder
@@ -109,11 +109,13 @@ func (s *scene) release(current *state, controller int) int {
 func newRunnerOf(s *scene, create New, version string) (*runner, error) {
 	r := &runner{scene: s, ctx: klog.NewContext(context.Background(), klog.New(nil)), clock: clocktesting.NewFakeClock(epoch)}
 	r.queue = &workQueue{scene: s, now: func() int64 { return r.clock.Since(epoch).Nanoseconds() }}
-	clients := wire.NewClients(server{r})
+	client := wire.NewClient(s.Owner, server{r})
+	kube, foos := kubernetes.New(client), clientset.New(client)
 	parts := Parts{
-		Clients:         clients,
-		KubeInformers:   kubeinformers.NewSharedInformerFactory(clients.Kubernetes, 0),
-		CustomInformers: fooinformers.NewSharedInformerFactory(clients.Custom, 0),
+		Kubernetes:      kube,
+		Custom:          foos,
+		KubeInformers:   kubeinformers.NewSharedInformerFactory(kube, 0),
+		CustomInformers: fooinformers.NewSharedInformerFactory(foos, 0),
 		Recorder:        recorder{r: r}, Clock: r.clock, Queue: r.queue, Version: version,
 	}
 	for resource := range s.kinds {
@@ -135,7 +137,7 @@ func newRunnerOf(s *scene, create New, version string) (*runner, error) {
 }
 
 // example returns an object of a resource as someone creates it.
-func (s *scene) example(resource int, name string) footest.Object {
+func (s *scene) example(resource int, name string) rows.Object {
 	if resource == 0 {
 		return s.Owner.Asking(name, s.Children[0], 1)
 	}

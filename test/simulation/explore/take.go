@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/oracle"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 )
 
 // take returns the state after a step.
@@ -222,7 +222,7 @@ func (s *scene) newAct(text string) (act, error) {
 	} else if isCollection {
 		parsed = "remove " + words[1]
 	}
-	a, ok := model.Parse(s.Owner, parsed, func(kind *footest.Kind, name string) bool {
+	a, ok := model.Parse(s.Owner, parsed, func(kind *rows.Kind, name string) bool {
 		_, known := s.slotNamed(kind.Resource.Resource, name)
 		return known
 	})
@@ -254,8 +254,8 @@ func (x explored) mustServe(sent *request) {
 }
 
 // world returns all that there is.
-func (x explored) world() oracle.World {
-	w := oracle.World{Owner: x.Owner, Refused: x.refusing != Done, Undeletable: x.Undeletable, CollectorAway: x.CollectorAway}
+func (x explored) world() rules.World {
+	w := rules.World{Owner: x.Owner, Refused: x.refusing != Done, Undeletable: x.Undeletable, CollectorAway: x.CollectorAway}
 	for _, object := range x.store {
 		if object != nil {
 			w.Objects = append(w.Objects, object.Object)
@@ -265,7 +265,7 @@ func (x explored) world() oracle.World {
 }
 
 func (x explored) controlPlaneSteps(all []step) []step {
-	model.Duties(x.world(), func(duty model.Duty, object footest.Object) {
+	model.Duties(x.world(), func(duty model.Duty, object rows.Object) {
 		if duty == model.Advance && slices.Contains(x.Stuck, object.GetName()) || duty == model.Collect && x.CollectorAway {
 			return
 		}
@@ -277,7 +277,7 @@ func (x explored) controlPlaneSteps(all []step) []step {
 
 func (x explored) controlPlane(s step) {
 	at, duty := slot(s.a), model.Duty(s.b)
-	r := duty.Request(x.store[at].Object)
+	r := duty.Request(x.kindOf(at), x.store[at].Object)
 	for duty == model.Advance && !x.EachWrite && r.Kind.Advance(r.Object()) {
 	}
 	x.mustServe(&request{r, at})

@@ -13,8 +13,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // Violation is a rule that is broken, with a shortest sequence of steps to that.
@@ -61,7 +61,7 @@ func (x explored) summary() string {
 		text := fmt.Sprintf("%s v%d g%d", x.describe(slot(i)), version, stored.GetGeneration())
 		if x.names[i].resource == 0 {
 			text += " asks for " + x.Owner.Kinds[0].Name(stored.Object)
-			if ready := footest.ConditionOf(stored.Object); ready != nil {
+			if ready := rows.ConditionOf(stored.Object); ready != nil {
 				text += fmt.Sprintf(", says %s %s of g%d", ready.Status, ready.Reason, ready.ObservedGeneration)
 			}
 		} else if ref := metav1.GetControllerOf(stored.Object); ref != nil {

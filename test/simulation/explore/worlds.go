@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 var allOutcomes = []Outcome{Conflict, Lost, Late, Refused, ServerError, ServerErrorDone}
@@ -115,7 +115,7 @@ var large = []World{
 var releases = []string{"v0alpha1", "v1alpha1"}
 
 // complete returns worlds of a kind of owners, with what is the same in each.
-func complete(owner *footest.OwnerRow, worlds ...World) []World {
+func complete(owner *rows.OwnerRow, worlds ...World) []World {
 	worlds = slices.Clone(worlds)
 	for i := range worlds {
 		w := &worlds[i]
@@ -133,7 +133,7 @@ func complete(owner *footest.OwnerRow, worlds ...World) []World {
 // World is what is explored, up to its bounds.
 type World struct {
 	Name  string
-	Owner *footest.OwnerRow
+	Owner *rows.OwnerRow
 	// Owners are the names of the owners, and Children those that they may ask for.
 	Owners, Children []string
 	// Start are users' acts before the exploration. It begins when the controller has come
@@ -177,7 +177,7 @@ type scene struct {
 
 	acts []act
 	// kinds are those of the owner and of its children; the resources have the same order.
-	kinds []*footest.Kind
+	kinds []*rows.Kind
 	names []slotName // by slot
 	// real compares the API server with a real one, unless it is nil.
 	real *replay
@@ -197,7 +197,7 @@ func newScene(w World) (*scene, error) {
 	if w.Releases == nil {
 		w.Releases = []string{""}
 	}
-	s := &scene{World: w, kinds: append([]*footest.Kind{w.Owner.Kind}, w.Owner.Kinds...)}
+	s := &scene{World: w, kinds: append([]*rows.Kind{w.Owner.Kind}, w.Owner.Kinds...)}
 	for _, name := range w.Owners {
 		s.names = append(s.names, slotName{0, name})
 	}
@@ -217,7 +217,7 @@ func newScene(w World) (*scene, error) {
 }
 
 // childNames are the names of the children of a kind that owners may ask for.
-func (s *scene) childNames(kind *footest.Kind) []string {
+func (s *scene) childNames(kind *rows.Kind) []string {
 	var names []string
 	for _, owner := range s.Owners {
 		for _, child := range s.Children {
@@ -230,7 +230,7 @@ func (s *scene) childNames(kind *footest.Kind) []string {
 
 // slotOf returns the slot of an object.
 func (s *scene) slotOf(object runtime.Object) (slot, bool) {
-	return s.slotNamed(footest.KindOf(object).Resource.Resource, metaOf(object).GetName())
+	return s.slotNamed(s.Owner.KindOf(object).Resource.Resource, metaOf(object).GetName())
 }
 
 func (s *scene) slotNamed(resource, name string) (slot, bool) {
@@ -238,7 +238,7 @@ func (s *scene) slotNamed(resource, name string) (slot, bool) {
 	return slot(i), i >= 0
 }
 
-func (s *scene) kindOf(at slot) *footest.Kind { return s.kinds[s.names[at].resource] }
+func (s *scene) kindOf(at slot) *rows.Kind { return s.kinds[s.names[at].resource] }
 
 // describe names an object.
 func (s *scene) describe(at slot) string {
@@ -256,7 +256,7 @@ func (s *scene) slotsOf(resource int) []slot {
 }
 
 func (s *scene) key(owner slot) cache.ObjectName {
-	return cache.ObjectName{Namespace: footest.Namespace, Name: s.names[owner].name}
+	return cache.ObjectName{Namespace: rows.Namespace, Name: s.names[owner].name}
 }
 
 // owner returns the slot of the owner of a key.
@@ -287,6 +287,6 @@ func (s *scene) newController() controller {
 	return c
 }
 
-func metaOf(object runtime.Object) footest.Object {
-	return object.(footest.Object) //nolint:forcetypeassert // each object that is explored has metadata
+func metaOf(object runtime.Object) rows.Object {
+	return object.(rows.Object) //nolint:forcetypeassert // each object that is explored has metadata
 }

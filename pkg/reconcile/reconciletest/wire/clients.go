@@ -27,14 +27,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // Server answers the requests of the clientsets. An error that is no answer of an API
@@ -67,38 +66,24 @@ type Request struct {
 	ResourceVersion string
 }
 
-// Clients connect a controller to an API server in memory. They serve the calls of a controller and its
-// informers; any other call panics.
-type Clients struct {
-	Kubernetes kubernetes.Interface
-	Custom     clientset.Interface
-}
-
-// NewClients returns clientsets that send their requests to a server.
-func NewClients(server Server) Clients {
+// NewClient returns a client that sends its requests to a server. Clientsets are made of it, such as
+// kubernetes.New(client). All of their groups and versions share it, so that a resource is known by its
+// name alone.
+func NewClient(owner *rows.OwnerRow, server Server) rest.Interface {
 	encoding := &encoding{}
 	client, err := rest.NewRESTClient(&url.URL{Scheme: "http", Host: "simulation"}, "", rest.ClientContentConfig{
 		ContentType: mediaType, GroupVersion: corev1.SchemeGroupVersion, Negotiator: encoding,
-	}, nil, &http.Client{Transport: transport{server, encoding}})
+	}, nil, &http.Client{Transport: transport{owner, server, encoding}})
 	if err != nil {
 		panic(err)
 	}
-	return Clients{kubeClient{Interface: kubernetes.New(client)}, fooClient{Interface: clientset.New(client)}}
+	return client
 }
-
-type kubeClient struct{ kubernetes.Interface }
-
-// IsWatchListSemanticsUnSupported makes informers list first, then watch.
-func (c kubeClient) IsWatchListSemanticsUnSupported() bool { return true }
-
-type fooClient struct{ clientset.Interface }
-
-// IsWatchListSemanticsUnSupported makes informers list first, then watch.
-func (c fooClient) IsWatchListSemanticsUnSupported() bool { return true }
 
 // transport is the way of the clientsets to a server. It has none of the headers that make
 // client-go repeat a call, so that each call reaches the server once.
 type transport struct {
+	owner    *rows.OwnerRow
 	server   Server
 	encoding *encoding
 }
@@ -109,7 +94,7 @@ func (t transport) RoundTrip(sent *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := t.server.Do(request)
+	answer, err := t.answer(request, sent.URL.Query())
 	status := metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK}
 	if err != nil {
 		var refusal apierrors.APIStatus
@@ -130,6 +115,19 @@ func (t transport) RoundTrip(sent *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
+// answer returns the answer of the server. Without it, it refuses to begin a watch with the objects that there
+// are, as a server without the feature WatchList does, so that informers list first; and selectors.
+func (t transport) answer(request *Request, query url.Values) (any, error) {
+	for _, unknown := range []string{"sendInitialEvents", "labelSelector", "fieldSelector"} {
+		if query.Get(unknown) != "" {
+			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, request.Resource, field.ErrorList{
+				field.Forbidden(field.NewPath(unknown), "the simulation has none"),
+			})
+		}
+	}
+	return t.server.Do(request)
+}
+
 // read reads the path of a request, such as /namespaces/team-a/foos/a/status, and its
 // object.
 func (t transport) read(sent *http.Request) (*Request, error) {
@@ -141,7 +139,7 @@ func (t transport) read(sent *http.Request) (*Request, error) {
 	}
 	path = append(path, "", "")
 	r.Resource, r.Name, r.Subresource = path[0], path[1], path[2]
-	r.Kind, r.Verb = footest.Served(r.Resource), r.verb(sent.Method, query)
+	r.Kind, r.Verb = t.owner.Served(r.Resource), r.verb(sent.Method, query)
 	if sent.Body == nil {
 		return r, nil
 	}

@@ -15,15 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/oracle"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 )
 
 // Request is a request about one object.
 type Request struct {
 	// Verb is get, create, update or delete. Subresource may be status, for an update.
 	Verb, Subresource string
-	Kind              *footest.Kind
+	Kind              *rows.Kind
 	Name              string
 	// Sent is the object to create or update, or the options of a delete.
 	Sent runtime.Object
@@ -42,12 +42,12 @@ func (r Request) String() string { return fmt.Sprintf("%s %s %s", r.Action(), r.
 
 // Write returns what a request that is not a get does to the object, which is nil if there is
 // none. Who stores the change sets its resourceVersion, and the UID of a new object.
-func (r Request) Write(stored footest.Object, now metav1.Time) (footest.Change, error) {
+func (r Request) Write(stored rows.Object, now metav1.Time) (rows.Change, error) {
 	switch r.Verb {
 	case "create":
 		change, err := r.Kind.Create(stored, r.Object())
 		if err == nil {
-			change.Object.SetNamespace(footest.Namespace)
+			change.Object.SetNamespace(rows.Namespace)
 		}
 		return change, err
 	case "update":
@@ -60,8 +60,8 @@ func (r Request) Write(stored footest.Object, now metav1.Time) (footest.Change, 
 }
 
 // Object returns the object that a create or an update sends.
-func (r Request) Object() footest.Object {
-	return r.Sent.(footest.Object) //nolint:forcetypeassert // each object of the tests has metadata
+func (r Request) Object() rows.Object {
+	return r.Sent.(rows.Object) //nolint:forcetypeassert // each object of the tests has metadata
 }
 
 // DeleteOptions returns the options of a delete.
@@ -102,10 +102,10 @@ func (d Duty) String() string {
 
 // Duties calls yield with each object of a world about which the control plane has something to
 // do. It reads the objects and does not change them.
-func Duties(w oracle.World, yield func(Duty, footest.Object)) {
+func Duties(w rules.World, yield func(Duty, rows.Object)) {
 	for _, object := range w.Objects {
 		if w.Owner.Is(object) {
-			isChild := func(child footest.Object) bool { return metav1.IsControlledBy(child, object) }
+			isChild := func(child rows.Object) bool { return metav1.IsControlledBy(child, object) }
 			if isCollected(object) && !slices.ContainsFunc(w.Objects, isChild) {
 				yield(Finish, object)
 			}
@@ -118,7 +118,7 @@ func Duties(w oracle.World, yield func(Duty, footest.Object)) {
 		case owner != nil && isHeld(owner, metav1.FinalizerOrphanDependents):
 			yield(Orphan, object)
 		}
-		if footest.KindOf(object).Advance(footest.CopyOf(object)) {
+		if w.Owner.KindOf(object).Advance(rows.CopyOf(object)) {
 			yield(Advance, object)
 		}
 	}
@@ -126,18 +126,18 @@ func Duties(w oracle.World, yield func(Duty, footest.Object)) {
 
 // isCollected reports whether an owner stays in deletion until the garbage collector has seen to
 // its children.
-func isCollected(owner footest.Object) bool {
+func isCollected(owner rows.Object) bool {
 	return isHeld(owner, metav1.FinalizerDeleteDependents) || isHeld(owner, metav1.FinalizerOrphanDependents)
 }
 
-func isHeld(object footest.Object, finalizer string) bool {
+func isHeld(object rows.Object, finalizer string) bool {
 	return object.GetDeletionTimestamp() != nil && slices.Contains(object.GetFinalizers(), finalizer)
 }
 
 // Request returns the write that carries out a duty.
-func (d Duty) Request(object footest.Object) Request {
-	r := Request{Verb: "update", Kind: footest.KindOf(object), Name: object.GetName()}
-	changed := footest.CopyOf(object)
+func (d Duty) Request(kind *rows.Kind, object rows.Object) Request {
+	r := Request{Verb: "update", Kind: kind, Name: object.GetName()}
+	changed := rows.CopyOf(object)
 	switch d {
 	case Collect:
 		r.Verb = "delete"
@@ -164,17 +164,17 @@ const finalizer = "example.com/held"
 type Act struct {
 	// Text says what is done, as in Parse.
 	Text string
-	Kind *footest.Kind
+	Kind *rows.Kind
 	Name string
 	// Verb is that of the request.
 	Verb string
 
-	sent func(stored footest.Object) runtime.Object
+	sent func(stored rows.Object) runtime.Object
 }
 
 // Request returns the request of an act. It is not ok if the act makes no sense now: no one
 // creates what is there, or changes or deletes what is not.
-func (a Act) Request(stored footest.Object) (r Request, ok bool) {
+func (a Act) Request(stored rows.Object) (r Request, ok bool) {
 	if (stored == nil) != (a.Verb == "create") {
 		return Request{}, false
 	}
@@ -201,13 +201,13 @@ func (a Act) Request(stored footest.Object) (r Request, ok bool) {
 //
 // A child is of the first kind in which there is one of the name, or of the kind before a slash,
 // as in Deployment/web.
-func Parse(owner *footest.OwnerRow, text string, exists func(kind *footest.Kind, name string) bool) (a Act, ok bool) {
+func Parse(owner *rows.OwnerRow, text string, exists func(kind *rows.Kind, name string) bool) (a Act, ok bool) {
 	words := append(strings.Fields(text), "", "", "", "")
 	verb, name := words[0], words[1]
 	if a, ok = ofOwner(owner, verb, name, words[2], words[3]); !ok {
 		prefix, base, hasPrefix := strings.Cut(name, "/")
 		kinds := append(slices.Clone(owner.Kinds), owner.Kind)
-		i := slices.IndexFunc(kinds, func(kind *footest.Kind) bool {
+		i := slices.IndexFunc(kinds, func(kind *rows.Kind) bool {
 			return hasPrefix && kind.Kind == prefix || !hasPrefix && exists(kind, name)
 		})
 		if i < 0 {
@@ -227,25 +227,25 @@ var deletions = map[string]metav1.DeletionPropagation{
 	"": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan,
 }
 
-func ofOwner(owner *footest.OwnerRow, verb, name, more, size string) (Act, bool) {
+func ofOwner(owner *rows.OwnerRow, verb, name, more, size string) (Act, bool) {
 	switch verb {
 	case "create":
 		return create(owner.Kind, name, owner.Asking(name, more, number(size, 1))), true
 	case "rename":
-		return change(owner.Kind, name, func(foo footest.Object) { owner.Rename(foo, more) }), true
+		return change(owner.Kind, name, func(foo rows.Object) { owner.Rename(foo, more) }), true
 	case "scale":
-		return change(owner.Kind, name, func(foo footest.Object) {
+		return change(owner.Kind, name, func(foo rows.Object) {
 			owner.Resize(foo, number(more, 1+int32(foo.GetGeneration()%2)))
 		}), true
 	case "unset", "ask":
-		i := slices.IndexFunc(owner.Kinds, func(kind *footest.Kind) bool { return kind.Kind == more && kind.IsOptional() })
+		i := slices.IndexFunc(owner.Kinds, func(kind *rows.Kind) bool { return kind.Kind == more && kind.IsOptional() })
 		if i < 0 {
 			return Act{}, false
 		}
-		edit := map[string]func(footest.Object){"unset": owner.Kinds[i].Unset, "ask": owner.Kinds[i].Ask}[verb]
+		edit := map[string]func(rows.Object){"unset": owner.Kinds[i].Unset, "ask": owner.Kinds[i].Ask}[verb]
 		return change(owner.Kind, name, edit), true
 	case "suspend", "resume":
-		return change(owner.Kind, name, func(foo footest.Object) { footest.Suspend(foo, verb == "suspend") }), true
+		return change(owner.Kind, name, func(foo rows.Object) { rows.Suspend(foo, verb == "suspend") }), true
 	case "delete":
 		policy, known := deletions[more]
 		return remove(owner.Kind, name, metav1.DeleteOptions{PropagationPolicy: &policy}), known
@@ -261,29 +261,29 @@ func number(word string, otherwise int32) int32 {
 	return otherwise
 }
 
-func ofChild(kind *footest.Kind, verb, name, more string) (Act, bool) {
+func ofChild(kind *rows.Kind, verb, name, more string) (Act, bool) {
 	switch verb {
 	case "drift":
-		return change(kind, name, func(child footest.Object) { kind.Drift(child, nil) }), true
+		return change(kind, name, func(child rows.Object) { kind.Drift(child, nil) }), true
 	case "edit":
-		return change(kind, name, func(child footest.Object) { kind.Edit(child, fmt.Sprint(number(more, 1))) }), true
+		return change(kind, name, func(child rows.Object) { kind.Edit(child, fmt.Sprint(number(more, 1))) }), true
 	case "tune":
 		return change(kind, name, kind.EditOptional), kind.EditOptional != nil
 	case "strip":
-		return change(kind, name, func(child footest.Object) { child.SetOwnerReferences(nil) }), true
+		return change(kind, name, func(child rows.Object) { child.SetOwnerReferences(nil) }), true
 	case "take":
 		return create(kind, name, kind.ForeignNamed(name)), true
 	case "remove":
 		return remove(kind, name, metav1.DeleteOptions{}), true
 	case "hand":
-		return change(kind, name, func(child footest.Object) {
+		return change(kind, name, func(child rows.Object) {
 			annotations := map[string]string{}
 			maps.Copy(annotations, child.GetAnnotations())
-			annotations["samplecontroller.k8s.io/adopt-by"] = more
+			annotations[kind.Owner().AdoptBy()] = more
 			child.SetAnnotations(annotations)
 		}), true
 	case "keep", "release":
-		return change(kind, name, func(object footest.Object) {
+		return change(kind, name, func(object rows.Object) {
 			others := slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return name == finalizer })
 			if verb == "keep" {
 				others = append(others, finalizer)
@@ -294,20 +294,20 @@ func ofChild(kind *footest.Kind, verb, name, more string) (Act, bool) {
 	return Act{}, false
 }
 
-func create(kind *footest.Kind, name string, object footest.Object) Act {
-	return Act{Kind: kind, Name: name, Verb: "create", sent: func(footest.Object) runtime.Object {
+func create(kind *rows.Kind, name string, object rows.Object) Act {
+	return Act{Kind: kind, Name: name, Verb: "create", sent: func(rows.Object) runtime.Object {
 		return object.DeepCopyObject()
 	}}
 }
 
-func change(kind *footest.Kind, name string, change func(footest.Object)) Act {
-	return Act{Kind: kind, Name: name, Verb: "update", sent: func(stored footest.Object) runtime.Object {
-		changed := footest.CopyOf(stored)
+func change(kind *rows.Kind, name string, change func(rows.Object)) Act {
+	return Act{Kind: kind, Name: name, Verb: "update", sent: func(stored rows.Object) runtime.Object {
+		changed := rows.CopyOf(stored)
 		change(changed)
 		return changed
 	}}
 }
 
-func remove(kind *footest.Kind, name string, options metav1.DeleteOptions) Act {
-	return Act{Kind: kind, Name: name, Verb: "delete", sent: func(footest.Object) runtime.Object { return &options }}
+func remove(kind *rows.Kind, name string, options metav1.DeleteOptions) Act {
+	return Act{Kind: kind, Name: name, Verb: "delete", sent: func(rows.Object) runtime.Object { return &options }}
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oracle checks the condition Ready of Foos against a record of all states of the
-// Foos and of the children in their namespaces.
+// Package rules says what is wrong with a controller: with a write, with the world at rest, and with
+// the condition Ready of an owner, by a record of all states of the owners and of their children.
 //
-// The rule: if a Foo reports Ready=True with observedGeneration G, then for each kind of
+// The last rule: if an owner reports Ready=True with observedGeneration G, then for each kind of
 // children there was a moment since G began at which it controlled a child with the name
 // and the owned fields that G asks for, and the child was ready (if it is a workload: rolled
-// out and available). What that means for a kind, its row in test/footest says. None
-// of it uses the controller's code.
-package oracle
+// out and available). What that means for a kind, its row says.
+package rules
 
 import (
 	"crypto/sha256"
@@ -24,19 +23,22 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
-// History holds the states that watches of Foos and their children delivered. All must
+// History holds the states that watches of owners and their children delivered. All must
 // have the same store, so that their resourceVersions can be compared. It is safe for
-// concurrent use; its zero value is empty.
+// concurrent use.
 type History struct {
+	Owner *rows.OwnerRow
+
 	// kinds are those that a ready Foo must have, or nil for all.
-	kinds []*footest.Kind
+	kinds []*rows.Kind
 
 	mu      sync.Mutex
 	objects map[objectKey][]state
@@ -44,31 +46,31 @@ type History struct {
 
 // objectKey names an object of a kind.
 type objectKey struct {
-	kind *footest.Kind
+	kind *rows.Kind
 	name cache.ObjectName
 }
 
 // state is the state of an object from one version until the next.
 type state struct {
 	from    uint64
-	object  footest.Object
+	object  rows.Object
 	deleted bool
 }
 
 // Add records a state of a Foo or of a child, or its deletion. Call it in the order of the
 // watch.
-func (h *History) Add(object footest.Object, deleted bool) {
+func (h *History) Add(object rows.Object, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.objects == nil {
 		h.objects = map[objectKey][]state{}
 	}
-	key := objectKey{footest.KindOf(object), cache.MetaObjectToName(object)}
+	key := objectKey{h.Owner.KindOf(object), cache.MetaObjectToName(object)}
 	h.objects[key] = append(h.objects[key], state{versionOf(object), object, deleted})
 }
 
 // newest returns the newest state of each object of a kind.
-func (h *History) newest(kind *footest.Kind) map[cache.ObjectName]state {
+func (h *History) newest(kind *rows.Kind) map[cache.ObjectName]state {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	newest := map[cache.ObjectName]state{}
@@ -78,6 +80,38 @@ func (h *History) newest(kind *footest.Kind) map[cache.ObjectName]state {
 		}
 	}
 	return newest
+}
+
+// Has reports whether the record is as new as a list of a kind: it has every object of the list, in
+// the same version or a newer one, and the deletion of each object that is not in the list.
+func (h *History) Has(kind *rows.Kind, list runtime.Object) (bool, error) {
+	at, err := VersionOf(list)
+	if err != nil {
+		return false, err
+	}
+	all, newest := true, h.newest(kind)
+	err = meta.EachListItem(list, func(object runtime.Object) error {
+		accessor, err := meta.Accessor(object)
+		if err == nil {
+			name := cache.MetaObjectToName(accessor)
+			all = all && newest[name].from >= versionOf(accessor)
+			delete(newest, name)
+		}
+		return err
+	})
+	for _, missing := range newest {
+		all = all && (missing.deleted || missing.from > at)
+	}
+	return all, err
+}
+
+// VersionOf returns the resourceVersion of a list as a number.
+func VersionOf(list runtime.Object) (uint64, error) {
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return 0, err
+	}
+	return parseVersion(accessor.GetResourceVersion()), nil
 }
 
 // versionOf returns an object's resourceVersion as a number. The tests' API servers use
@@ -96,17 +130,17 @@ func parseVersion(text string) uint64 {
 // ignores states from before the record began. If the environment variable RECORDED_STATUSES
 // names a directory, it writes each distinct state of a Foo there, with what tools may judge by:
 // the generation, the spec and the status, without times.
-func (h *History) Lies() ([]string, error) { return h.lies(math.MaxUint64) }
+func (h *History) Lies() ([]string, error) { return h.LiesUntil(math.MaxUint64) }
 
-// lies checks the states up to a version.
-func (h *History) lies(upTo uint64) (lies []string, err error) {
+// LiesUntil is like Lies for the states up to a version.
+func (h *History) LiesUntil(upTo uint64) (lies []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	folder := os.Getenv("RECORDED_STATUSES")
 	claimed := uint64(0) // when the last generation began that a Foo has reported as ready
 	for s, began := range h.ofFoos(upTo) {
 		if folder != "" {
-			err = errors.Join(err, keep(folder, s.object, len(h.unmet(s.object, began, s.from)) == 0))
+			err = errors.Join(err, h.keep(folder, s.object, len(h.unmet(s.object, began, s.from)) == 0))
 		}
 		if claimed != began && ClaimsReady(s.object) {
 			lies = append(lies, h.liesAt(s.object, began, s.from)...)
@@ -121,7 +155,7 @@ func (h *History) lies(upTo uint64) (lies []string, err error) {
 func (h *History) ofFoos(upTo uint64) iter.Seq2[state, uint64] {
 	return func(yield func(state, uint64) bool) {
 		for _, states := range h.objects {
-			if !footest.IsOwner(states[0].object) {
+			if !h.Owner.Is(states[0].object) {
 				continue
 			}
 			isOld, first := ClaimsReady(states[0].object), states[0]
@@ -139,22 +173,22 @@ func (h *History) ofFoos(upTo uint64) iter.Seq2[state, uint64] {
 
 // liesAt returns a sentence for each child that a Foo did not have, ready, at any moment
 // since its generation began.
-func (h *History) liesAt(foo footest.Object, began, version uint64) []string {
+func (h *History) liesAt(foo rows.Object, began, version uint64) []string {
 	var lies []string
 	for _, kind := range h.unmet(foo, began, version) {
 		lies = append(lies, fmt.Sprintf("%s %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
-			footest.OwnerOf(foo), cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
+			h.Owner, cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
 	}
 	return lies
 }
 
 // unmet returns the kinds of the children that a Foo asks for and did not have, ready, at
 // any moment between two versions.
-func (h *History) unmet(foo footest.Object, from, until uint64) []*footest.Kind {
-	var unmet []*footest.Kind
+func (h *History) unmet(foo rows.Object, from, until uint64) []*rows.Kind {
+	var unmet []*rows.Kind
 	kinds := h.kinds
 	if kinds == nil {
-		kinds = footest.OwnerOf(foo).Kinds
+		kinds = h.Owner.Kinds
 	}
 	for _, kind := range kinds {
 		isReady := func(s state) bool { return Obstacle(kind, s.object, foo) == "" }
@@ -166,15 +200,15 @@ func (h *History) unmet(foo footest.Object, from, until uint64) []*footest.Kind 
 }
 
 // ClaimsReady reports whether a Foo's status says that its current generation is ready.
-func ClaimsReady(foo footest.Object) bool {
-	ready := footest.ConditionOf(foo)
+func ClaimsReady(foo rows.Object) bool {
+	ready := rows.ConditionOf(foo)
 	return ready != nil && ready.Status == metav1.ConditionTrue &&
-		(ready.ObservedGeneration >= foo.GetGeneration() || footest.ObservedGenerationOf(foo) >= foo.GetGeneration())
+		(ready.ObservedGeneration >= foo.GetGeneration() || rows.ObservedGenerationOf(foo) >= foo.GetGeneration())
 }
 
 // between returns the states of a Foo's child between two versions, including the state
 // at the first.
-func (h *History) between(kind *footest.Kind, foo footest.Object, from, until uint64) []state {
+func (h *History) between(kind *rows.Kind, foo rows.Object, from, until uint64) []state {
 	all := h.objects[objectKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)}}]
 	var between []state
 	for i, s := range all {
@@ -190,7 +224,7 @@ func (h *History) between(kind *footest.Kind, foo footest.Object, from, until ui
 }
 
 // Obstacle says why a Foo is not ready by a child, or "".
-func Obstacle(kind *footest.Kind, child footest.Object, foo footest.Object) string {
+func Obstacle(kind *rows.Kind, child rows.Object, foo rows.Object) string {
 	owner := metav1.GetControllerOf(child)
 	switch {
 	case owner == nil:
@@ -205,7 +239,7 @@ func Obstacle(kind *footest.Kind, child footest.Object, foo footest.Object) stri
 }
 
 // describe describes the states of the child that a Foo asks for.
-func (h *History) describe(kind *footest.Kind, foo footest.Object, from, until uint64) string {
+func (h *History) describe(kind *rows.Kind, foo rows.Object, from, until uint64) string {
 	states := []string{"wanted by " + string(foo.GetUID())}
 	for _, s := range h.between(kind, foo, from, until) {
 		states = append(states, fmt.Sprintf("at version %d it %s", s.from, Obstacle(kind, s.object, foo)))
@@ -222,13 +256,12 @@ type recorded struct {
 }
 
 // keep writes a state into a file that is named by its content, so that each is kept once.
-func keep(folder string, foo footest.Object, carriedOut bool) error {
+func (h *History) keep(folder string, foo rows.Object, carriedOut bool) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(foo)
 	if err != nil {
 		return err
 	}
-	owner := footest.OwnerOf(foo)
-	fields["apiVersion"], fields["kind"] = owner.Resource.GroupVersion().String(), owner.Kind.Kind
+	fields["apiVersion"], fields["kind"] = h.Owner.Resource.GroupVersion().String(), h.Owner.Kind.Kind
 	metadata := map[string]any{"name": "recorded", "namespace": "recorded", "generation": foo.GetGeneration()}
 	if foo.GetDeletionTimestamp() != nil {
 		metadata["deletionTimestamp"] = "2026-11-21T12:00:00Z"

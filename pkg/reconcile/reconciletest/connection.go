@@ -2,7 +2,7 @@
 
 // A controller's connection to the API server, where most faults happen.
 
-package simulation
+package reconciletest
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/wire"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/wire"
 )
 
 // errCrashed is the error of all calls of a controller that has crashed. A real
@@ -37,12 +37,12 @@ type connection struct {
 	mu   sync.Mutex
 	dead bool
 	// heldUntil is the time at which the watches of a kind deliver again.
-	heldUntil map[*footest.Kind]time.Time
+	heldUntil map[*rows.Kind]time.Time
 	// listedAsOf is the version at which the first list of a kind is answered.
-	listedAsOf map[*footest.Kind]int
+	listedAsOf map[*rows.Kind]int
 	// relists holds, for each kind of which an event was dropped, when the watch ends because
 	// of that. The cache lacks the event until the next list.
-	relists map[*footest.Kind]time.Time
+	relists map[*rows.Kind]time.Time
 	// stale is true if the cache is or was stale because of a fault. Then the controller
 	// may recreate an object that it deleted, or repeat a write.
 	stale bool
@@ -83,7 +83,7 @@ type request struct {
 // Do answers a request, with the fault that is injected there, if any.
 func (c *connection) Do(sent *wire.Request) (any, error) {
 	if sent.Kind == nil {
-		c.cluster.violationf("%s", footest.UnknownResource(sent.Resource, c.cluster.test))
+		c.cluster.violationf("%s: the controller uses the resource %q, of which the tests know nothing: add a row", c.cluster.test, sent.Resource)
 		return nil, apierrors.NewNotFound(corev1.Resource(sent.Resource), sent.Name)
 	}
 	id := objectID{sent.Kind, sent.Name}
@@ -96,7 +96,7 @@ func (c *connection) Do(sent *wire.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if sent.Sent, err = footest.Patched(stored, sent.PatchType, sent.Patch); err != nil {
+		if sent.Sent, err = rows.Patched(stored, sent.PatchType, sent.Patch); err != nil {
 			return nil, err
 		}
 		sent.Verb = "update"
@@ -126,7 +126,7 @@ func (c *connection) Do(sent *wire.Request) (any, error) {
 
 // remember notes a write for which the controller got an answer.
 func (c *connection) remember(r *request, answer any, err error) {
-	object, ok := answer.(footest.Object)
+	object, ok := answer.(rows.Object)
 	if err != nil || !ok || r.Verb == "get" {
 		return
 	}
@@ -206,7 +206,7 @@ func resultOf(err error) string {
 }
 
 // list answers a list.
-func (c *connection) list(kind *footest.Kind) *wire.List {
+func (c *connection) list(kind *rows.Kind) *wire.List {
 	version := c.cluster.api.version()
 	if asOf, older := c.listedAsOf[kind]; older {
 		version = asOf
@@ -221,7 +221,7 @@ func (c *connection) list(kind *footest.Kind) *wire.List {
 }
 
 // hold delays what the watches of a kind deliver.
-func (c *connection) hold(kind *footest.Kind, d time.Duration) {
+func (c *connection) hold(kind *rows.Kind, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
@@ -231,7 +231,7 @@ func (c *connection) hold(kind *footest.Kind, d time.Duration) {
 }
 
 // held returns how much longer a kind's watches are held.
-func (c *connection) held(kind *footest.Kind) time.Duration {
+func (c *connection) held(kind *rows.Kind) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Until(c.heldUntil[kind])
@@ -254,7 +254,7 @@ const lagStep = 20 * time.Millisecond
 
 // latency returns the age of an event of a kind when it arrives. It differs between kinds so that events
 // arrive in the same order in each run.
-func (c *connection) latency(kind *footest.Kind) time.Duration {
+func (c *connection) latency(kind *rows.Kind) time.Duration {
 	if kind == c.cluster.owner.Kind {
 		return c.lag + 200*time.Microsecond
 	}

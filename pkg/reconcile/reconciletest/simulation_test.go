@@ -3,7 +3,7 @@
 // Tests of the simulation itself, with controllers that each break one rule, and of its
 // faults and their pairs.
 
-package simulation
+package reconciletest
 
 import (
 	"context"
@@ -18,14 +18,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/test/footest"
 )
 
 // act is what a controller under test does for each Foo.
-type act func(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
+type act func(ctx context.Context, client rest.Interface, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error
 
 func TestBrokenControllersAreDetected(t *testing.T) {
 	for _, tt := range []struct {
@@ -35,14 +39,14 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 		violation string
 	}{
 		{"does nothing", once(nil), "Foo a has no " + footest.Primary.Kind + " web"},
-		{"returns", func(context.Context, Clients, record.EventRecorder) error { return nil }, "returned although its context had not ended"},
-		{"fails at its end", func(ctx context.Context, _ Clients, _ record.EventRecorder) error {
+		{"returns", func(context.Context, rest.Interface, record.EventRecorder) error { return nil }, "returned although its context had not ended"},
+		{"fails at its end", func(ctx context.Context, _ rest.Interface, _ record.EventRecorder) error {
 			<-ctx.Done()
 			return errors.New("failed")
 		}, "returned an error: failed"},
-		{"polls", func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
+		{"polls", func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error {
 			for ctx.Err() == nil {
-				forEachFoo(ctx, clients, recorder, nil)
+				forEachFoo(ctx, client, recorder, nil)
 				pause(ctx, time.Minute)
 			}
 			return nil
@@ -69,8 +73,8 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 
 // once returns a controller that acts once for each Foo, when it has listed them.
 func once(do act) Start {
-	return func(ctx context.Context, clients Clients, recorder record.EventRecorder) error {
-		for !forEachFoo(ctx, clients, recorder, do) {
+	return func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error {
+		for !forEachFoo(ctx, client, recorder, do) {
 			pause(ctx, time.Second)
 		}
 		<-ctx.Done()
@@ -79,10 +83,10 @@ func once(do act) Start {
 }
 
 // forEachFoo reports whether it could list the Foos, or need not any more.
-func forEachFoo(ctx context.Context, clients Clients, recorder record.EventRecorder, do act) bool {
-	list, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).List(ctx, metav1.ListOptions{})
+func forEachFoo(ctx context.Context, client rest.Interface, recorder record.EventRecorder, do act) bool {
+	list, err := clientset.New(client).SamplecontrollerV1alpha1().Foos(rows.Namespace).List(ctx, metav1.ListOptions{})
 	for i := 0; do != nil && err == nil && i < len(list.Items); i++ {
-		_ = do(ctx, clients, recorder, &list.Items[i]) // the run's violations show it
+		_ = do(ctx, client, recorder, &list.Items[i]) // the run's violations show it
 	}
 	return err == nil || ctx.Err() != nil
 }
@@ -94,55 +98,55 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func readPod(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
-	_, err := clients.Kubernetes.CoreV1().Pods(footest.Namespace).Get(ctx, "web-0", metav1.GetOptions{})
+func readPod(ctx context.Context, client rest.Interface, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
+	_, err := kubernetes.New(client).CoreV1().Pods(rows.Namespace).Get(ctx, "web-0", metav1.GetOptions{})
 	return err
 }
 
-func deleteFoos(ctx context.Context, clients Clients, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
-	return clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+func deleteFoos(ctx context.Context, client rest.Interface, _ record.EventRecorder, _ *samplev1alpha1.Foo) error {
+	return clientset.New(client).SamplecontrollerV1alpha1().Foos(rows.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 }
 
-func deleteItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
-	return clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
+func deleteItsFoo(ctx context.Context, client rest.Interface, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+	return clientset.New(client).SamplecontrollerV1alpha1().Foos(rows.Namespace).Delete(ctx, foo.Name, metav1.DeleteOptions{})
 }
 
-func scaleItsFoo(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+func scaleItsFoo(ctx context.Context, client rest.Interface, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	foo.Spec.Replicas = new(int32(2))
-	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).Update(ctx, foo, metav1.UpdateOptions{})
+	_, err := clientset.New(client).SamplecontrollerV1alpha1().Foos(rows.Namespace).Update(ctx, foo, metav1.UpdateOptions{})
 	return err
 }
 
-func createTwice(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+func createTwice(ctx context.Context, client rest.Interface, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	create := func() error {
-		request := clients.Kubernetes.CoreV1().RESTClient().Post().Namespace(foo.Namespace).Resource(footest.Primary.Resource.Resource)
+		request := kubernetes.New(client).CoreV1().RESTClient().Post().Namespace(foo.Namespace).Resource(footest.Primary.Resource.Resource)
 		return request.Body(footest.Primary.New(foo)).Do(ctx).Error()
 	}
 	return errors.Join(create(), create())
 }
 
-func rewrite(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+func rewrite(ctx context.Context, client rest.Interface, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	_, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
+	_, err := clientset.New(client).SamplecontrollerV1alpha1().Foos(rows.Namespace).UpdateStatus(ctx, foo, metav1.UpdateOptions{})
 	return err
 }
 
-func claimReady(ctx context.Context, clients Clients, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
+func claimReady(ctx context.Context, client rest.Interface, _ record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	foo.Status.ObservedGeneration = foo.Generation
 	foo.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Available", ObservedGeneration: foo.Generation}}
-	return rewrite(ctx, clients, nil, foo)
+	return rewrite(ctx, client, nil, foo)
 }
 
-func recordEvent(_ context.Context, _ Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+func recordEvent(_ context.Context, _ rest.Interface, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	recorder.Event(foo, "Normal", "Available", "")
 	return nil
 }
 
 func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 	api, a := newAPIServer(), objectID{footest.FooKind, "a"}
-	api.commit(a, footest.Change{Event: watch.Added, Object: footest.Foo("a")})
-	api.commit(a, footest.Change{Event: watch.Deleted, Object: footest.Foo("a")})
+	api.commit(a, rows.Change{Event: watch.Added, Object: footest.Foo("a")})
+	api.commit(a, rows.Change{Event: watch.Deleted, Object: footest.Foo("a")})
 	if then, now := api.list(footest.FooKind, 1), api.list(footest.FooKind, api.version()); len(then) != 1 || len(now) != 0 {
 		t.Errorf("the lists before and after a deletion have %v and %v", then, now)
 	}
@@ -150,7 +154,7 @@ func TestAListShowsTheStateOfItsVersion(t *testing.T) {
 
 func TestALaterHoldDoesNotEndAnEarlierOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &connection{heldUntil: map[*footest.Kind]time.Time{}}
+		c := &connection{heldUntil: map[*rows.Kind]time.Time{}}
 		c.hold(footest.FooKind, longDelay)
 		c.hold(footest.FooKind, shortDelay)
 		if held := c.held(footest.FooKind); held != longDelay {
@@ -178,8 +182,8 @@ func TestAdmissionsAreInForceTogether(t *testing.T) {
 // A watch that is resumed after the one that dropped an event has later events only.
 func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 	var expired time.Duration
-	rewatch := func(ctx context.Context, clients Clients, _ record.EventRecorder) error {
-		foos, began := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace), time.Now()
+	rewatch := func(ctx context.Context, client rest.Interface, _ record.EventRecorder) error {
+		foos, began := clientset.New(client).SamplecontrollerV1alpha1().Foos(rows.Namespace), time.Now()
 		list, err := foos.List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -193,7 +197,7 @@ func TestADroppedEventIsListedAlthoughItsWatchEnds(t *testing.T) {
 				if _, isError := event.Object.(*metav1.Status); isError {
 					expired = time.Since(began)
 				} else {
-					list.ResourceVersion = event.Object.(footest.Object).GetResourceVersion()
+					list.ResourceVersion = event.Object.(rows.Object).GetResourceVersion()
 				}
 			}
 		}
@@ -264,12 +268,12 @@ func faultsThatReveal(t *testing.T, start Start, violation string) (one, two str
 	return one, two
 }
 
-func deleteWhatItCannotReadAfterARestart(ctx context.Context, clients Clients, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
+func deleteWhatItCannotReadAfterARestart(ctx context.Context, client rest.Interface, recorder record.EventRecorder, foo *samplev1alpha1.Foo) error {
 	if foo.Status.ObservedGeneration == 0 {
-		return claimReady(ctx, clients, recorder, foo)
+		return claimReady(ctx, client, recorder, foo)
 	}
-	if _, err := clients.Custom.SamplecontrollerV1alpha1().Foos(footest.Namespace).Get(ctx, foo.Name, metav1.GetOptions{}); err != nil {
-		return deleteItsFoo(ctx, clients, recorder, foo)
+	if _, err := clientset.New(client).SamplecontrollerV1alpha1().Foos(rows.Namespace).Get(ctx, foo.Name, metav1.GetOptions{}); err != nil {
+		return deleteItsFoo(ctx, client, recorder, foo)
 	}
 	return nil
 }

@@ -3,7 +3,7 @@
 // The faults, grouped by the injection points at which they can happen; and the pairs of faults in
 // one run: which there are, and which of them are run.
 
-package simulation
+package reconciletest
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // fault replaces the normal handling of a call, or of an event that arrives.
@@ -44,7 +44,7 @@ const (
 )
 
 // faultsAt returns the faults that can happen at an injection point.
-func faultsAt(owner *footest.OwnerRow, point injectionPoint) []fault {
+func faultsAt(owner *rows.OwnerRow, point injectionPoint) []fault {
 	callFaults := slices.Concat(staleFaults(owner), callFaults)
 	switch point.verb {
 	case "get":
@@ -85,9 +85,9 @@ var callFaults = []fault{
 }
 
 // staleFaults returns the faults in which the cache of one resource is stale.
-func staleFaults(owner *footest.OwnerRow) []fault {
+func staleFaults(owner *rows.OwnerRow) []fault {
 	var faults []fault
-	for _, kind := range append([]*footest.Kind{owner.Kind}, owner.Kinds...) {
+	for _, kind := range owner.All() {
 		faults = append(faults,
 			crashAfter("crash after, begin with old "+kind.Resource.Resource, beginWithOld(kind)),
 			fault{name: "stale " + kind.Resource.Resource + " from here", call: staleFromHere(kind)})
@@ -183,7 +183,7 @@ func crashAfter(name string, prepare ...func(*connection)) fault {
 
 // beginWithOld makes a controller's first list of a kind show the state before the
 // current step, like an API server whose own cache lags.
-func beginWithOld(kind *footest.Kind) func(*connection) {
+func beginWithOld(kind *rows.Kind) func(*connection) {
 	return func(c *connection) {
 		c.listedAsOf[kind] = int(c.cluster.stepBegan.Load())
 		c.hold(kind, shortDelay)
@@ -192,7 +192,7 @@ func beginWithOld(kind *footest.Kind) func(*connection) {
 
 // staleFromHere commits a call and delays the events of a kind until after the next
 // step.
-func staleFromHere(kind *footest.Kind) func(*request) (any, error) {
+func staleFromHere(kind *rows.Kind) func(*request) (any, error) {
 	return func(r *request) (any, error) {
 		r.conn.hold(kind, longDelay)
 		return r.commit()
@@ -232,7 +232,7 @@ type injection struct {
 func (i injection) String() string { return i.point.String() + "/" + i.fault.name }
 
 // injectionsAt returns each fault that can happen at each of the points.
-func injectionsAt(owner *footest.OwnerRow, points []injectionPoint) []injection {
+func injectionsAt(owner *rows.OwnerRow, points []injectionPoint) []injection {
 	var all []injection
 	for _, point := range points {
 		for _, fault := range faultsAt(owner, point) {
@@ -244,7 +244,7 @@ func injectionsAt(owner *footest.OwnerRow, points []injectionPoint) []injection 
 
 // secondsAfter returns each fault that can happen after a first one, at the points of a run
 // with the first alone.
-func secondsAfter(owner *footest.OwnerRow, first injection, points []injectionPoint) []injection {
+func secondsAfter(owner *rows.OwnerRow, first injection, points []injectionPoint) []injection {
 	return injectionsAt(owner, points[slices.Index(points, first.point)+1:])
 }
 
@@ -279,7 +279,7 @@ type sample struct {
 	workload
 	baseline
 
-	owner *footest.OwnerRow
+	owner *rows.OwnerRow
 	start Start
 	// every is n if one pair in n is run.
 	every int
@@ -288,7 +288,7 @@ type sample struct {
 // sampleOf returns the sample of a workload. Its size follows from the pairs that a second
 // fault could make with the points of the run without faults. There are some more, because
 // a fault adds points.
-func (p *pairs) sampleOf(w workload, b baseline, owner *footest.OwnerRow, start Start) *sample {
+func (p *pairs) sampleOf(w workload, b baseline, owner *rows.OwnerRow, start Start) *sample {
 	s := &sample{pairs: p, workload: w, baseline: b, owner: owner, start: start, every: 1}
 	expected, later := 0, 0
 	for _, point := range slices.Backward(b.points) {

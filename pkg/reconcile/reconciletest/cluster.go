@@ -3,7 +3,7 @@
 // The simulated cluster: its API server, control plane and controllers, the trace of a
 // run, and the violations.
 
-package simulation
+package reconciletest
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/oracle"
-	"example.com/sample-controller/test/simulation/model"
-	"example.com/sample-controller/test/simulation/wire"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/wire"
 )
 
 const (
@@ -53,7 +53,7 @@ func (p injectionPoint) String() string { return fmt.Sprintf("%s %s %d", p.verb,
 type cluster struct {
 	test    string // its name
 	api     *apiServer
-	owner   *footest.OwnerRow
+	owner   *rows.OwnerRow
 	start   Start
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -87,7 +87,7 @@ type cluster struct {
 	removed map[objectID]string
 }
 
-func newCluster(test string, owner *footest.OwnerRow, start Start, inject func(injectionPoint) fault) *cluster {
+func newCluster(test string, owner *rows.OwnerRow, start Start, inject func(injectionPoint) fault) *cluster {
 	c := &cluster{
 		test: test, api: newAPIServer(), owner: owner, start: start, inject: inject, began: time.Now(),
 		reached: map[injectionPoint]int{}, removed: map[objectID]string{},
@@ -107,7 +107,7 @@ func (c *cluster) end() {
 // change its connection first, for example to begin with a stale list.
 func (c *cluster) startController(prepare ...func(*connection)) {
 	conn := &connection{
-		cluster: c, heldUntil: map[*footest.Kind]time.Time{}, listedAsOf: map[*footest.Kind]int{}, relists: map[*footest.Kind]time.Time{},
+		cluster: c, heldUntil: map[*rows.Kind]time.Time{}, listedAsOf: map[*rows.Kind]int{}, relists: map[*rows.Kind]time.Time{},
 		pendingEvents: map[types.UID]int{}, transitions: map[types.UID]readiness{}, overtaken: map[types.UID]int{}, own: map[objectID]ownWrite{},
 	}
 	conn.ctx, conn.cancel = context.WithCancel(context.WithValue(c.ctx, connectionKey{}, conn))
@@ -123,7 +123,7 @@ func (c *cluster) startController(prepare ...func(*connection)) {
 	c.tracef("%s starts", conn.name)
 	c.running.Go(func() {
 		defer conn.cancel()
-		err := c.start(conn.ctx, wire.NewClients(conn), recorder{conn: conn})
+		err := c.start(conn.ctx, wire.NewClient(c.owner, conn), recorder{conn: conn})
 		switch {
 		case conn.ctx.Err() == nil:
 			c.violationf("%s returned although its context had not ended: %v", conn.name, err)
@@ -236,8 +236,8 @@ func (c *cluster) runControlPlane() {
 // that fails is repeated, because it stays a duty.
 func (c *cluster) carryOutDuty() bool {
 	var next model.Duty
-	var about footest.Object
-	model.Duties(c.world(), func(duty model.Duty, object footest.Object) {
+	var about rows.Object
+	model.Duties(c.world(), func(duty model.Duty, object rows.Object) {
 		if about == nil || duty < next {
 			next, about = duty, object
 		}
@@ -245,15 +245,15 @@ func (c *cluster) carryOutDuty() bool {
 	if about == nil {
 		return false
 	}
-	_, err := c.api.write(next.Request(about), noInspection)
-	c.tracef("control plane: %s %s -> %s", next, idOf(about), resultOf(err))
+	_, err := c.api.write(next.Request(c.owner.KindOf(about), about), noInspection)
+	c.tracef("control plane: %s %s -> %s", next, c.idOf(about), resultOf(err))
 	return true
 }
 
 // world returns all objects, those of a kind by their names.
-func (c *cluster) world() oracle.World {
-	w := oracle.World{Owner: c.owner}
-	for _, kind := range append([]*footest.Kind{c.owner.Kind}, c.owner.Kinds...) {
+func (c *cluster) world() rules.World {
+	w := rules.World{Owner: c.owner}
+	for _, kind := range c.owner.All() {
 		w.Objects = append(w.Objects, c.api.list(kind, c.api.version())...)
 	}
 	return w

@@ -11,7 +11,7 @@
 // of owners, another row. For each row of footest.Kinds there are workloads, faults and rules.
 //
 // This file has the entry points for tests, and how a workload is run with and without faults.
-package simulation
+package reconciletest
 
 import (
 	"context"
@@ -26,10 +26,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/wire"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // The periods that a controller under test must use.
@@ -42,18 +42,16 @@ const (
 	ResyncPeriod = 2 * time.Minute
 )
 
-// Clients connect a controller to the simulated API server.
-type Clients = wire.Clients
-
 // Start runs a controller until ctx ends, which simulates a crash, and returns when all
 // of its goroutines have ended. It is called again for each restart and for each second
-// controller, also concurrently, and must keep no state between calls.
-type Start func(ctx context.Context, clients Clients, recorder record.EventRecorder) error
+// controller, also concurrently, and must keep no state between calls. It makes its clientsets of the
+// client, such as kubernetes.New(client).
+type Start func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error
 
 // TestController runs each workload of a kind without faults, then once for each injection point of
 // that run and each fault that can happen there, and then with a second fault, at points
 // that the run with the first reached after it.
-func TestController(t *testing.T, owner *footest.OwnerRow, start Start) {
+func TestController(t *testing.T, owner *rows.OwnerRow, start Start) {
 	t.Helper()
 	traceErrors(t)
 	total, every := 0, sampling()
@@ -116,12 +114,12 @@ const maxCalls = 200
 // baseline holds the results of a workload's run without faults.
 type baseline struct {
 	points []injectionPoint
-	world  []footest.Object
+	world  []rows.Object
 }
 
 func noFault(injectionPoint) fault { return fault{} }
 
-func (l workload) runWithoutFaults(t *testing.T, owner *footest.OwnerRow, start Start) (*cluster, baseline) {
+func (l workload) runWithoutFaults(t *testing.T, owner *rows.OwnerRow, start Start) (*cluster, baseline) {
 	t.Helper()
 	var b baseline
 	c := l.run(t, owner, start, noFault, func(c *cluster) {
@@ -136,7 +134,7 @@ func (l workload) runWithoutFaults(t *testing.T, owner *footest.OwnerRow, start 
 
 // runWithFaults runs a workload with a fault, or with several in their order. The first must
 // be reached, because the run equals the one without faults until then.
-func (l workload) runWithFaults(t *testing.T, owner *footest.OwnerRow, start Start, b baseline, injections ...injection) *cluster {
+func (l workload) runWithFaults(t *testing.T, owner *rows.OwnerRow, start Start, b baseline, injections ...injection) *cluster {
 	t.Helper()
 	inject := func(point injectionPoint) fault {
 		i := slices.IndexFunc(injections, func(i injection) bool { return i.point == point })
@@ -157,7 +155,7 @@ func (l workload) runWithFaults(t *testing.T, owner *footest.OwnerRow, start Sta
 }
 
 // run runs a workload in a new cluster, and calls check before the cluster ends.
-func (l workload) run(t *testing.T, owner *footest.OwnerRow, start Start, inject func(injectionPoint) fault, check func(*cluster)) *cluster {
+func (l workload) run(t *testing.T, owner *rows.OwnerRow, start Start, inject func(injectionPoint) fault, check func(*cluster)) *cluster {
 	t.Helper()
 	var c *cluster
 	synctest.Test(t, func(*testing.T) {
@@ -165,13 +163,13 @@ func (l workload) run(t *testing.T, owner *footest.OwnerRow, start Start, inject
 		defer c.end()
 		for _, s := range l.before {
 			c.take(s)
-			footest.Advance(settleTime)
+			advance(settleTime)
 		}
 		c.startController()
-		footest.Advance(settleTime)
+		advance(settleTime)
 		for _, s := range l.steps {
 			c.take(s)
-			footest.Advance(settleTime)
+			advance(settleTime)
 		}
 		check(c)
 	})
@@ -199,4 +197,11 @@ func pattern(name string) string {
 		parts[i] = "^" + regexp.QuoteMeta(parts[i]) + "$"
 	}
 	return strings.Join(parts, "/")
+}
+
+// advance moves the clock of a test's bubble forward, then waits until every goroutine in the bubble is
+// idle. No real time passes.
+func advance(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }

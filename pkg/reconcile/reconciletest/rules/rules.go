@@ -3,11 +3,10 @@
 // The rules: what is wrong with a controller's write of a child, with the world at rest, and with
 // the service of a Foo that was ready.
 
-package oracle
+package rules
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -16,14 +15,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // WrongWrite says what is wrong with a controller's write of an object by what there is, or "". stored is
 // the object before it, nil for a create, and next the object after it, nil for a delete. known returns
 // what the controller knows of a child of the same kind. That an update changes only what the controller
 // owns, DescribeTaken checks.
-func (w World) WrongWrite(stored, next footest.Object, known func(name string) footest.Object) string {
+func (w World) WrongWrite(stored, next rows.Object, known func(name string) rows.Object) string {
 	switch isOwner := w.Owner.Is(cmp.Or(next, stored)); {
 	case isOwner && (stored == nil || next == nil):
 		return "which belongs to users"
@@ -38,24 +38,24 @@ func (w World) WrongWrite(stored, next footest.Object, known func(name string) f
 		return ""
 	}
 	owner := w.OwnerOf(next)
-	switch wrong := wrongOwner(stored, next); {
+	switch wrong := w.wrongOwner(stored, next); {
 	case wrong != "":
 		return wrong
 	case owner == nil:
 		return "although no living owner controls it"
-	case footest.IsSuspended(owner):
+	case rows.IsSuspended(owner):
 		return "although its owner is suspended"
 	}
 	return ""
 }
 
 // wrongOwner says what is wrong with the owner that an update leaves to a child, or "".
-func wrongOwner(before, after footest.Object) string {
+func (w World) wrongOwner(before, after rows.Object) string {
 	was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(after)
 	switch {
 	case is == nil:
 		return "which leaves it without an owner"
-	case was == nil && before.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] != is.Name:
+	case was == nil && before.GetAnnotations()[w.Owner.AdoptBy()] != is.Name:
 		return "which adopts it, although nobody has handed it over to " + is.Name
 	case was != nil && was.UID != is.UID:
 		return "which takes it from " + was.Name
@@ -65,12 +65,12 @@ func wrongOwner(before, after footest.Object) string {
 
 // wrongDelete says what is wrong with the deletion of a child, or "": it must be its owner's, and the owner
 // must ask for another one and have that.
-func (w World) wrongDelete(child footest.Object, known func(name string) footest.Object) string {
-	kind, owner := footest.KindOf(child), w.OwnerOf(child)
+func (w World) wrongDelete(child rows.Object, known func(name string) rows.Object) string {
+	kind, owner := w.Owner.KindOf(child), w.OwnerOf(child)
 	switch {
 	case owner == nil:
 		return "although no living owner controls it"
-	case footest.IsSuspended(owner):
+	case rows.IsSuspended(owner):
 		return "although its owner is suspended"
 	case !kind.Wanted(owner):
 		return ""
@@ -91,9 +91,9 @@ func (w World) wrongDelete(child footest.Object, known func(name string) footest
 
 // World is all that there is, at one time.
 type World struct {
-	Owner *footest.OwnerRow
+	Owner *rows.OwnerRow
 	// Objects are the owners and all objects of the kinds of their children.
-	Objects []footest.Object
+	Objects []rows.Object
 	// Refused is true if someone refuses each write of a child.
 	Refused bool
 	// Undeletable are the names of children whose deletion someone refuses.
@@ -112,14 +112,14 @@ func (w World) WrongAtRest() []string {
 				wrong = append(wrong, fmt.Sprintf("%s %s %s", w.Owner, object.GetName(), text))
 			}
 		} else if !w.CollectorAway && object.GetDeletionTimestamp() == nil && metav1.GetControllerOf(object) != nil && w.OwnerOf(object) == nil {
-			wrong = append(wrong, fmt.Sprintf("%s %s belongs to a deleted owner", footest.KindOf(object), object.GetName()))
+			wrong = append(wrong, fmt.Sprintf("%s %s belongs to a deleted owner", w.Owner.KindOf(object), object.GetName()))
 		}
 	}
 	return wrong
 }
 
 // OwnerOf returns the living owner that controls a child, or nil.
-func (w World) OwnerOf(child footest.Object) footest.Object {
+func (w World) OwnerOf(child rows.Object) rows.Object {
 	for _, object := range w.Objects {
 		if w.Owner.Is(object) && metav1.IsControlledBy(child, object) {
 			return object
@@ -128,11 +128,11 @@ func (w World) OwnerOf(child footest.Object) footest.Object {
 	return nil
 }
 
-func (w World) wrongWith(foo footest.Object) string {
+func (w World) wrongWith(foo rows.Object) string {
 	obstacle, misreported := "", ""
 	for _, kind := range w.Owner.Kinds {
 		if !kind.Wanted(foo) {
-			if left := w.unset(kind, foo); left != nil && !w.lacks(foo) && !w.Refused && !footest.IsSuspended(foo) {
+			if left := w.unset(kind, foo); left != nil && !w.lacks(foo) && !w.Refused && !rows.IsSuspended(foo) {
 				return fmt.Sprintf("still has %s %s, which it does not ask for", kind, left.GetName())
 			}
 			continue
@@ -152,11 +152,11 @@ func (w World) wrongWith(foo footest.Object) string {
 	if obstacle != "" {
 		return wrongStatus(foo, metav1.ConditionFalse, obstacle)
 	}
-	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, "Available"), misreported)
+	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, plan.ReasonAvailable), misreported)
 }
 
 // unset returns a child of a kind that an owner controls, and that is not being deleted, or nil.
-func (w World) unset(kind *footest.Kind, foo footest.Object) footest.Object {
+func (w World) unset(kind *rows.Kind, foo rows.Object) rows.Object {
 	for _, child := range w.Objects {
 		if kind.Is(child) && metav1.IsControlledBy(child, foo) && child.GetDeletionTimestamp() == nil {
 			return child
@@ -167,21 +167,21 @@ func (w World) unset(kind *footest.Kind, foo footest.Object) footest.Object {
 
 // lacks reports whether an owner has not all children that it asks for. Until it has, none of the
 // others is deleted.
-func (w World) lacks(foo footest.Object) bool {
-	return slices.ContainsFunc(w.Owner.Kinds, func(kind *footest.Kind) bool {
+func (w World) lacks(foo rows.Object) bool {
+	return slices.ContainsFunc(w.Owner.Kinds, func(kind *rows.Kind) bool {
 		child := kind.Find(w.Objects, kind.Name(foo))
 		return kind.Wanted(foo) && (child == nil || !metav1.IsControlledBy(child, foo) || child.GetDeletionTimestamp() != nil)
 	})
 }
 
-func wrongStatus(foo footest.Object, status metav1.ConditionStatus, reason string) string {
-	switch ready := footest.ConditionOf(foo); {
+func wrongStatus(foo rows.Object, status metav1.ConditionStatus, reason string) string {
+	switch ready := rows.ConditionOf(foo); {
 	case ready == nil:
 		return "has no condition Ready"
 	case ready.Status != status || ready.Reason != reason:
 		return fmt.Sprintf("has Ready=%s, %s (%s), want %s, %s", ready.Status, ready.Reason, ready.Message, status, reason)
-	case ready.ObservedGeneration != foo.GetGeneration() || footest.ObservedGenerationOf(foo) != foo.GetGeneration():
-		return fmt.Sprintf("has generation %d, but reports on %d", foo.GetGeneration(), footest.ObservedGenerationOf(foo))
+	case ready.ObservedGeneration != foo.GetGeneration() || rows.ObservedGenerationOf(foo) != foo.GetGeneration():
+		return fmt.Sprintf("has generation %d, but reports on %d", foo.GetGeneration(), rows.ObservedGenerationOf(foo))
 	case IsStalled(foo) != isFinal(reason):
 		return fmt.Sprintf("has Ready=%s, %s (%s), and Stalled is %t", ready.Status, ready.Reason, ready.Message, IsStalled(foo))
 	}
@@ -189,9 +189,9 @@ func wrongStatus(foo footest.Object, status metav1.ConditionStatus, reason strin
 }
 
 // IsStalled reports whether an owner says that nothing will happen without someone else.
-func IsStalled(foo footest.Object) bool {
-	for _, condition := range footest.ConditionsOf(foo) {
-		if condition.Type == "Stalled" {
+func IsStalled(foo rows.Object) bool {
+	for _, condition := range rows.ConditionsOf(foo) {
+		if condition.Type == plan.ConditionStalled {
 			return condition.Status == metav1.ConditionTrue && condition.ObservedGeneration == foo.GetGeneration()
 		}
 	}
@@ -200,12 +200,12 @@ func IsStalled(foo footest.Object) bool {
 
 // isFinal reports whether a reason at rest is one that only someone else can end.
 func isFinal(reason string) bool {
-	return strings.HasSuffix(reason, "Conflict") || strings.HasSuffix(reason, "Failed") || reason == "Suspended"
+	return strings.HasSuffix(reason, plan.SuffixConflict) || strings.HasSuffix(reason, plan.SuffixFailed) || reason == plan.ReasonSuspended
 }
 
 // wrongChild returns the reason that an owner's status must give for a child that is not as
 // asked, or what is wrong if there is no reason for it.
-func (w World) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong string) {
+func (w World) wrongChild(kind *rows.Kind, foo rows.Object) (reason, wrong string) {
 	named, owned, serving, undeletable := kind.Find(w.Objects, kind.Name(foo)), 0, 0, 0
 	for _, child := range w.Objects {
 		if !kind.Is(child) || !metav1.IsControlledBy(child, foo) {
@@ -222,21 +222,21 @@ func (w World) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong
 	}
 	isIts := named != nil && metav1.IsControlledBy(named, foo)
 	switch {
-	case named != nil && metav1.GetControllerOf(named) == nil && named.GetAnnotations()["samplecontroller.k8s.io/adopt-by"] != foo.GetName(),
+	case named != nil && metav1.GetControllerOf(named) == nil && named.GetAnnotations()[w.Owner.AdoptBy()] != foo.GetName(),
 		named != nil && metav1.GetControllerOf(named) != nil && !isIts:
-		return kind.Kind + "Conflict", ""
+		return kind.Kind + plan.SuffixConflict, ""
 	case named != nil && named.GetDeletionTimestamp() != nil:
-		return "Terminating", ""
+		return plan.ReasonTerminating, ""
 	case isIts && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && (owned == 1+serving || w.lacks(foo)):
-		return "Progressing", ""
+		return plan.ReasonProgressing, ""
 	case isIts && kind.Differs(named, foo) == "" && owned == 1 && undeletable > 0:
-		return kind.Kind + "Failed", ""
+		return kind.Kind + plan.SuffixFailed, ""
 	case isIts && kind.Differs(named, foo) == "" && (owned == 1 || w.lacks(foo)):
 		return "", ""
-	case footest.IsSuspended(foo):
-		return "Suspended", ""
+	case rows.IsSuspended(foo):
+		return plan.ReasonSuspended, ""
 	case w.Refused:
-		return kind.Kind + "Failed", ""
+		return kind.Kind + plan.SuffixFailed, ""
 	case named == nil:
 		return "", fmt.Sprintf("has no %s %s", kind, kind.Name(foo))
 	case !isIts:
@@ -247,22 +247,14 @@ func (w World) wrongChild(kind *footest.Kind, foo footest.Object) (reason, wrong
 	return "", fmt.Sprintf("has a %s that %s", kind, kind.Differs(named, foo))
 }
 
-// Interruptions waits until everything up to now is recorded, and returns a sentence for
-// each time, from when a Foo first reported Ready=True until its deletion, in which none of
-// the children that it controlled was in service.
-func (r *Recording) Interruptions(ctx context.Context, inService func(child footest.Object) bool) ([]string, error) {
-	if _, err := r.Lies(ctx); err != nil {
-		return nil, err
-	}
-	return r.history.interruptions(inService), nil
-}
-
-func (h *History) interruptions(inService func(child footest.Object) bool) []string {
+// Interruptions returns a sentence for each time, from when an owner first reported Ready=True until
+// its deletion, in which none of the children that it controlled was in service.
+func (h *History) Interruptions(inService func(child rows.Object) bool) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var sentences []string
 	for _, states := range h.objects {
-		if footest.IsOwner(states[0].object) {
+		if h.Owner.Is(states[0].object) {
 			sentences = append(sentences, h.interruptionsOf(states, inService)...)
 		}
 	}
@@ -276,7 +268,7 @@ type span struct {
 }
 
 // interruptionsOf checks the states of a Foo. All must have one UID.
-func (h *History) interruptionsOf(states []state, inService func(footest.Object) bool) []string {
+func (h *History) interruptionsOf(states []state, inService func(rows.Object) bool) []string {
 	first := slices.IndexFunc(states, func(s state) bool { return ClaimsReady(s.object) })
 	if first < 0 {
 		return nil
@@ -289,22 +281,22 @@ func (h *History) interruptionsOf(states []state, inService func(footest.Object)
 	served := span{until: states[first].from}
 	for _, next := range h.servedBy(foo, inService) {
 		if next.from > served.until && served.until < end {
-			sentences = append(sentences, fmt.Sprintf("Foo %s had nothing in service from version %d, when %q ended, until version %d",
-				cache.MetaObjectToName(foo), served.until, served.child, next.from))
+			sentences = append(sentences, fmt.Sprintf("%s %s had nothing in service from version %d, when %q ended, until version %d",
+				h.Owner, cache.MetaObjectToName(foo), served.until, served.child, next.from))
 		}
 		if next.until > served.until {
 			served = next
 		}
 	}
 	if served.until < end {
-		sentences = append(sentences, fmt.Sprintf("Foo %s has nothing in service from version %d on", cache.MetaObjectToName(foo), served.until))
+		sentences = append(sentences, fmt.Sprintf("%s %s has nothing in service from version %d on", h.Owner, cache.MetaObjectToName(foo), served.until))
 	}
 	return sentences
 }
 
 // servedBy returns the times in which children that a Foo controlled were in service, by
 // their beginning.
-func (h *History) servedBy(foo footest.Object, inService func(footest.Object) bool) []span {
+func (h *History) servedBy(foo rows.Object, inService func(rows.Object) bool) []span {
 	var spans []span
 	for key, states := range h.objects {
 		for i, s := range states {

@@ -3,7 +3,7 @@
 // The API server: objects, resourceVersions, preconditions, the history for old lists, watches, and
 // webhooks and policies that refuse or change a controller's writes for some time.
 
-package simulation
+package reconciletest
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // firstVersion is the resourceVersion of an empty history. A real API server never
@@ -32,7 +32,7 @@ const firstVersion = 1000
 
 // objectID names an object of the namespace, or all of a kind.
 type objectID struct {
-	kind *footest.Kind
+	kind *rows.Kind
 	name string
 }
 
@@ -40,22 +40,24 @@ func (id objectID) String() string {
 	return strings.TrimSpace(id.kind.Resource.Resource + " " + id.name)
 }
 
-func idOf(object footest.Object) objectID { return objectID{footest.KindOf(object), object.GetName()} }
+func (c *cluster) idOf(object rows.Object) objectID {
+	return objectID{c.owner.KindOf(object), object.GetName()}
+}
 
 // change records one write to one object.
 type change struct {
 	kind   watch.EventType
 	id     objectID
-	object footest.Object
+	object rows.Object
 	at     time.Time
 }
 
 // inspector inspects a write just before it is committed. stored is the object before the
 // write, nil for a create; next is the object after it, nil for a delete.
-type inspector func(stored, next footest.Object)
+type inspector func(stored, next rows.Object)
 
 // noInspection is the inspector of writes that are not the controller's.
-func noInspection(_, _ footest.Object) {}
+func noInspection(_, _ rows.Object) {}
 
 // apiServer is an API server of Foos and their children in memory. Unlike a fake clientset
 // it keeps its history: a watch begins at a version, and it can lag, end and be resumed;
@@ -66,7 +68,7 @@ func noInspection(_, _ footest.Object) {}
 type apiServer struct {
 	mu      sync.Mutex
 	history []change
-	objects map[objectID]footest.Object
+	objects map[objectID]rows.Object
 	// created counts the objects that were created with a name.
 	created map[objectID]int
 	// changed is closed at the next change.
@@ -74,7 +76,7 @@ type apiServer struct {
 }
 
 func newAPIServer() *apiServer {
-	return &apiServer{objects: map[objectID]footest.Object{}, created: map[objectID]int{}, changed: make(chan struct{})}
+	return &apiServer{objects: map[objectID]rows.Object{}, created: map[objectID]int{}, changed: make(chan struct{})}
 }
 
 // next returns the history after a version, and a channel that is closed at the next
@@ -91,36 +93,36 @@ func (a *apiServer) version() int {
 	return len(a.history)
 }
 
-func (a *apiServer) get(id objectID) (footest.Object, error) {
+func (a *apiServer) get(id objectID) (rows.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	stored, ok := a.objects[id]
 	if !ok {
 		return nil, apierrors.NewNotFound(id.kind.Resource.GroupResource(), id.name)
 	}
-	return footest.CopyOf(stored), nil
+	return rows.CopyOf(stored), nil
 }
 
 // list returns the objects of a kind as they were at a version, sorted by name.
-func (a *apiServer) list(kind *footest.Kind, version int) []footest.Object {
+func (a *apiServer) list(kind *rows.Kind, version int) []rows.Object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	present := map[string]footest.Object{}
+	present := map[string]rows.Object{}
 	for _, change := range a.history[:version] {
 		if change.id.kind != kind {
 			continue
 		}
-		present[change.id.name] = footest.CopyOf(change.object)
+		present[change.id.name] = rows.CopyOf(change.object)
 		if change.kind == watch.Deleted {
 			delete(present, change.id.name)
 		}
 	}
-	return slices.SortedFunc(maps.Values(present), func(a, b footest.Object) int {
+	return slices.SortedFunc(maps.Values(present), func(a, b rows.Object) int {
 		return strings.Compare(a.GetName(), b.GetName())
 	})
 }
 
-func (a *apiServer) write(r model.Request, inspect inspector) (footest.Object, error) {
+func (a *apiServer) write(r model.Request, inspect inspector) (rows.Object, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	id := objectID{r.Kind, r.Name}
@@ -146,15 +148,15 @@ func (a *apiServer) touch(id objectID) {
 	if !ok {
 		return
 	}
-	next := footest.CopyOf(stored)
+	next := rows.CopyOf(stored)
 	if id.kind.Generation != nil {
 		next.SetGeneration(next.GetGeneration() + 2)
 	}
-	a.commit(id, footest.Change{Event: watch.Modified, Object: next})
+	a.commit(id, rows.Change{Event: watch.Modified, Object: next})
 }
 
 // commit appends a change to the history, and returns the answer.
-func (a *apiServer) commit(id objectID, done footest.Change) footest.Object {
+func (a *apiServer) commit(id objectID, done rows.Change) rows.Object {
 	if done.Event == "" {
 		return done.Answer
 	}
@@ -169,7 +171,7 @@ func (a *apiServer) commit(id objectID, done footest.Change) footest.Object {
 	if done.Answer == nil {
 		return nil
 	}
-	return footest.CopyOf(done.Answer)
+	return rows.CopyOf(done.Answer)
 }
 
 // versionText returns the resourceVersion of an index in the history.
@@ -261,7 +263,7 @@ func (w *apiWatch) deliver(c change) bool {
 		return false
 	}
 	// Deliver a copy, because the reader may change it.
-	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: footest.CopyOf(c.object)}}
+	d := &delivery{apiWatch: w, event: watch.Event{Type: c.kind, Object: rows.CopyOf(c.object)}}
 	point, f := w.conn.cluster.reach(eventVerb+strings.ToLower(string(c.kind)), c.id)
 	if f.event == nil {
 		return d.send()
@@ -325,10 +327,10 @@ func admittedBy(name string, refusal error) fault {
 }
 
 // admit returns the object that the API server stores when a controller sends one.
-func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
+func (c *cluster) admit(sent rows.Object) (rows.Object, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kind := footest.KindOf(sent)
+	kind := c.owner.KindOf(sent)
 	if kind == c.owner.Kind {
 		return sent, nil
 	}
@@ -338,7 +340,7 @@ func (c *cluster) admit(sent footest.Object) (footest.Object, error) {
 	if !time.Now().Before(c.mutatedUntil) {
 		return sent, nil
 	}
-	changed := footest.CopyOf(sent)
+	changed := rows.CopyOf(sent)
 	if ref := metav1.GetControllerOf(changed); ref != nil {
 		if foo, err := c.api.get(objectID{c.owner.Kind, ref.Name}); err == nil {
 			kind.Drift(changed, foo)
@@ -358,7 +360,7 @@ func (c *cluster) mutatesWrites() bool {
 func (c *cluster) touchChildren() {
 	for _, object := range c.world().Objects {
 		if !c.owner.Is(object) {
-			c.api.touch(idOf(object))
+			c.api.touch(c.idOf(object))
 		}
 	}
 }

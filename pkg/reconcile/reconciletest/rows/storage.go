@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What an API server does to an object when it stores it, for the fake ones of the tests.
+// What an API server does to an object when it stores it, for those in memory.
 
-package footest
+package rows
 
 import (
 	"encoding/json"
@@ -16,56 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/watch"
-
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
-
-// FooKind is the kind of the Foos themselves, for the fake API servers.
-var FooKind = (&Row[*samplev1alpha1.Foo]{
-	Resource: FoosResource,
-	Kind:     "Foo",
-	Default:  defaultConditions[*samplev1alpha1.Foo],
-	Generation: func(before, after *samplev1alpha1.Foo) bool {
-		return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
-	},
-	// Foos belong to users: the controller owns none of their fields.
-	ClearOwned: func(*samplev1alpha1.Foo, *samplev1alpha1.Foo) {},
-}).kind()
-
-// defaultConditions gives an owner the condition that its CustomResourceDefinition defaults
-// to.
-func defaultConditions[F Object](foo F) {
-	if conditions := statusOf(foo).FieldByName("Conditions"); conditions.Len() == 0 {
-		conditions.Set(reflect.ValueOf([]metav1.Condition{{
-			Type: "Ready", Status: metav1.ConditionUnknown, Reason: "Pending", Message: "Waiting for the controller",
-			LastTransitionTime: metav1.Unix(0, 0),
-		}}))
-	}
-}
-
-// Served returns the kind of a resource, or nil if no fake API server has it.
-func Served(resource string) *Kind {
-	return find(allKinds(), func(kind *Kind) bool { return kind.Resource.Resource == resource })
-}
-
-// UnknownResource is the message of a test whose controller uses a resource without a row.
-func UnknownResource(resource, test string) string {
-	return fmt.Sprintf("%s: the controller uses the resource %q, of which the tests know nothing: add a row to Kinds in test/footest/kinds.go", test, resource)
-}
-
-// KindOf returns the kind of an object.
-func KindOf(object runtime.Object) *Kind {
-	if kind := find(allKinds(), func(kind *Kind) bool { return kind.Is(object) }); kind != nil {
-		return kind
-	}
-	panic(fmt.Sprintf("the tests know no kind of %T", object))
-}
 
 // Change is what a write does to a stored object.
 type Change struct {
@@ -270,4 +227,40 @@ func CopyOf(object Object) Object { return as[Object](object.DeepCopyObject()) }
 // status.
 func statusOf(object Object) reflect.Value {
 	return reflect.ValueOf(object).Elem().FieldByName("Status")
+}
+
+// SpecChanged reports whether the field Spec of an object changed.
+func SpecChanged[T Object](before, after T) bool {
+	was, is := reflect.ValueOf(before).Elem().FieldByName("Spec"), reflect.ValueOf(after).Elem().FieldByName("Spec")
+	return was.IsValid() && !equality.Semantic.DeepEqual(was.Interface(), is.Interface())
+}
+
+// OthersPart returns a copy of an object without the fields that a Foo owns, or for a nil
+// Foo without those that any Foo may own, and without those that the API server sets.
+func (k *Kind) OthersPart(object, foo Object) Object {
+	part := CopyOf(object)
+	part.SetResourceVersion("")
+	part.SetGeneration(0)
+	part.SetManagedFields(nil)
+	if status := statusOf(part); status.IsValid() {
+		status.SetZero()
+	}
+	part.SetOwnerReferences(slices.DeleteFunc(part.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
+		return k.owner.IsOwned(&ref) && (foo == nil || ref.UID == foo.GetUID())
+	}))
+	k.ClearOwned(part, foo)
+	return part
+}
+
+// DescribeTaken says what of others a write changes, or "". foo is nil if any Foo may
+// have asked for the write. An adoption removes the annotation that asked for it.
+func (k *Kind) DescribeTaken(found, write, foo Object) string {
+	was, is := k.OthersPart(found, foo), k.OthersPart(write, foo)
+	if controller := metav1.GetControllerOf(write); controller != nil && k.owner.IsOwned(controller) && metav1.GetControllerOf(found) == nil {
+		delete(was.GetAnnotations(), k.owner.AdoptBy())
+	}
+	if equality.Semantic.DeepEqual(was, is) {
+		return ""
+	}
+	return diff.Diff(was, is)
 }

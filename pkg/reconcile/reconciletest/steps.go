@@ -2,7 +2,7 @@
 
 // The steps of users: the workloads made of them, and random sequences of steps and faults.
 
-package simulation
+package reconciletest
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"pgregory.net/rapid"
 
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/simulation/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // step is what users do: acts that model.Parse reads. If there are several, with semicolons
@@ -29,10 +29,10 @@ type step string
 const userTimeout = 30 * time.Second
 
 // acts returns the acts of a step.
-func (s step) acts(owner *footest.OwnerRow) []model.Act {
+func (s step) acts(owner *rows.OwnerRow) []model.Act {
 	var acts []model.Act
 	for text := range strings.SplitSeq(string(s), "; ") {
-		a, ok := model.Parse(owner, text, func(*footest.Kind, string) bool { return true })
+		a, ok := model.Parse(owner, text, func(*rows.Kind, string) bool { return true })
 		if !ok {
 			panic(fmt.Sprintf("no user can %q", text))
 		}
@@ -49,7 +49,7 @@ func (c *cluster) take(s step) {
 	for _, a := range acts {
 		c.carryOut(a)
 		if len(acts) > 1 {
-			footest.Advance(time.Millisecond)
+			advance(time.Millisecond)
 		}
 	}
 }
@@ -59,7 +59,7 @@ var errTooEarly = errors.New("the object is not there, or still there")
 // carryOut repeats a user's write until it succeeds, at most for userTimeout. It may have to
 // wait for an object that does not exist yet, or until one in deletion is gone.
 func (c *cluster) carryOut(a model.Act) {
-	for began := time.Now(); ; footest.Advance(time.Second) {
+	for began := time.Now(); ; advance(time.Second) {
 		stored, _ := c.api.get(objectID{a.Kind, a.Name})
 		err := errTooEarly
 		if r, ok := a.Request(stored); ok {
@@ -85,7 +85,7 @@ type workload struct {
 
 // workloads returns the workloads about owners of a kind, and those about each kind of
 // their children.
-func workloads(owner *footest.OwnerRow) []workload {
+func workloads(owner *rows.OwnerRow) []workload {
 	hold, release := step("keep "+owner.Kind.Kind+"/a"), step("release "+owner.Kind.Kind+"/a")
 	all := []workload{
 		{name: "create", steps: []step{"create a web"}},
@@ -106,7 +106,7 @@ func workloads(owner *footest.OwnerRow) []workload {
 }
 
 // workloadsOf returns the workloads about one kind of children.
-func workloadsOf(owner *footest.OwnerRow, kind *footest.Kind) []workload {
+func workloadsOf(owner *rows.OwnerRow, kind *rows.Kind) []workload {
 	web, api, of := childOf("a", owner, kind, "web"), childOf("a", owner, kind, "api"), " "+kind.Resource.Resource
 	on := func(verb, child string) step { return step(verb + " " + child) }
 	all := []workload{
@@ -142,7 +142,7 @@ func workloadsOf(owner *footest.OwnerRow, kind *footest.Kind) []workload {
 
 // childOf names, in the steps of users, the child of a kind that an owner has when it asks for
 // children of a name.
-func childOf(foo string, owner *footest.OwnerRow, kind *footest.Kind, name string) string {
+func childOf(foo string, owner *rows.OwnerRow, kind *rows.Kind, name string) string {
 	return kind.Kind + "/" + kind.Name(owner.Asking(foo, name, 1))
 }
 
@@ -164,7 +164,7 @@ type pendingFault struct {
 // TestRandomSequences runs random steps of users under random faults. rapid minimizes a
 // sequence that fails, prints it, and stores it in testdata/rapid of the caller's
 // package, so that the next run repeats it. -rapid.checks sets the number of sequences.
-func TestRandomSequences(t *testing.T, owner *footest.OwnerRow, start Start) {
+func TestRandomSequences(t *testing.T, owner *rows.OwnerRow, start Start) {
 	t.Helper()
 	traceErrors(t)
 	if checks := flag.Lookup("rapid.checks").Value; detectorsOn() && checks.String() == flag.Lookup("rapid.checks").DefValue {
@@ -191,7 +191,7 @@ func (u *randomUser) actions() map[string]func(*rapid.T) {
 		"inject a fault": u.injectLater,
 		"": func(t *rapid.T) {
 			// The wait is never 0, so that the effects of one step precede the next.
-			footest.Advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortDelay, longDelay}).Draw(t, "wait"))
+			advance(rapid.SampledFrom([]time.Duration{time.Millisecond, shortDelay, longDelay}).Draw(t, "wait"))
 			u.failOnViolations(t)
 		},
 	}
@@ -217,7 +217,7 @@ func (u *randomUser) isPossible(s step) bool {
 
 // randomSteps returns the steps that a random user may take, by what they are about. The names
 // are few, so that owners conflict.
-func randomSteps(owner *footest.OwnerRow) map[string][]step {
+func randomSteps(owner *rows.OwnerRow) map[string][]step {
 	steps := map[string][]step{}
 	add := func(what, format string, args ...any) {
 		steps[what] = append(steps[what], step(fmt.Sprintf(format, args...)))

@@ -4,7 +4,7 @@
 // when the cluster has come to rest. The rules judge a write by the state at its commit, not by
 // what its sender could know.
 
-package simulation
+package reconciletest
 
 import (
 	"cmp"
@@ -26,9 +26,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/record"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/oracle"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 )
 
 const (
@@ -41,10 +41,10 @@ const (
 
 // check lets the cluster come to rest after the last step and the last fault, checks all
 // objects and the history, and returns the objects.
-func (c *cluster) check(rest time.Duration) []footest.Object {
-	footest.Advance(rest)
+func (c *cluster) check(rest time.Duration) []rows.Object {
+	advance(rest)
 	for c.sinceFault() < rest {
-		footest.Advance(rest - c.sinceFault())
+		advance(rest - c.sinceFault())
 	}
 	w := c.world()
 	for _, wrong := range w.WrongAtRest() {
@@ -61,14 +61,14 @@ func (c *cluster) check(rest time.Duration) []footest.Object {
 
 // checkNothingIsPending checks that an object has come to its end: no workload leaves a Foo
 // suspended, a child that goes, or one that does not become ready.
-func (c *cluster) checkNothingIsPending(object footest.Object) {
+func (c *cluster) checkNothingIsPending(object rows.Object) {
 	if c.owner.Is(object) {
-		ready := footest.ConditionOf(object)
-		if ready != nil && ready.Status != metav1.ConditionTrue && !strings.HasSuffix(ready.Reason, "Conflict") {
+		ready := rows.ConditionOf(object)
+		if ready != nil && ready.Status != metav1.ConditionTrue && !strings.HasSuffix(ready.Reason, plan.SuffixConflict) {
 			c.violationf("at rest: %s %s still says %s: %s", c.owner, object.GetName(), ready.Reason, ready.Message)
 		}
 	} else if metav1.GetControllerOf(object) != nil && object.GetDeletionTimestamp() != nil {
-		c.violationf("at rest: %s is still being deleted", idOf(object))
+		c.violationf("at rest: %s is still being deleted", c.idOf(object))
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *cluster) sinceFault() time.Duration {
 
 // checkReadiness checks that no Foo ever reported Ready before it was ready.
 func (c *cluster) checkReadiness() {
-	var history oracle.History
+	history := rules.History{Owner: c.owner}
 	changes, _ := c.api.next(0)
 	for _, change := range changes {
 		history.Add(change.object, change.kind == watch.Deleted)
@@ -96,7 +96,7 @@ func (c *cluster) checkReadiness() {
 
 // checkEvents checks that each transition has an event, unless its controller crashed, or
 // could not know that it was stored.
-func (c *cluster) checkEvents(w oracle.World) {
+func (c *cluster) checkEvents(w rules.World) {
 	for _, conn := range c.connections {
 		conn.mu.Lock()
 		for _, foo := range w.Objects {
@@ -114,7 +114,7 @@ func (c *cluster) checkIdle() {
 	before := len(c.points)
 	c.mu.Unlock()
 	c.tracef("no calls are expected from here on")
-	footest.Advance(idleTime)
+	advance(idleTime)
 	c.mu.Lock()
 	after := c.points[before:]
 	c.mu.Unlock()
@@ -124,28 +124,28 @@ func (c *cluster) checkIdle() {
 }
 
 // checkAgainst checks that objects equal those of the run without faults.
-func (c *cluster) checkAgainst(baseline, objects []footest.Object) {
-	if want, got := withoutVersions(baseline), withoutVersions(objects); !equality.Semantic.DeepEqual(want, got) {
+func (c *cluster) checkAgainst(baseline, objects []rows.Object) {
+	if want, got := c.withoutVersions(baseline), c.withoutVersions(objects); !equality.Semantic.DeepEqual(want, got) {
 		c.violationf("the final state differs from that of the run without faults (-want +got):\n%s", diff.Diff(want, got))
 	}
 }
 
 // withoutVersions returns objects without the fields that may differ between runs: versions,
 // times, and the number in a child's UID.
-func withoutVersions(objects []footest.Object) []footest.Object {
-	var same []footest.Object
+func (c *cluster) withoutVersions(objects []rows.Object) []rows.Object {
+	var same []rows.Object
 	for _, object := range objects {
-		object = footest.CopyOf(object)
+		object = rows.CopyOf(object)
 		object.SetResourceVersion("")
-		if footest.IsOwner(object) {
-			conditions := footest.ConditionsOf(object)
+		if c.owner.Is(object) {
+			conditions := rows.ConditionsOf(object)
 			for i := range conditions {
 				conditions[i].LastTransitionTime = metav1.Time{}
 			}
 		} else {
 			object.SetUID("")
 			object.SetGeneration(0)
-			footest.ClearObservedGeneration(object)
+			rows.ClearObservedGeneration(object)
 		}
 		same = append(same, object)
 	}
@@ -155,9 +155,9 @@ func withoutVersions(objects []footest.Object) []footest.Object {
 // inspect returns the inspector of a controller's writes. The API server is locked while
 // it runs.
 func (c *connection) inspect(action string) inspector {
-	return func(stored, next footest.Object) {
+	return func(stored, next rows.Object) {
 		c.inspectLate(stored, next)
-		id := idOf(cmp.Or(next, stored))
+		id := c.cluster.idOf(cmp.Or(next, stored))
 		if stored != nil && next != nil && !c.stale && !c.cluster.mutatesWrites() && equality.Semantic.DeepEqual(stored, next) {
 			c.cluster.violationf("%s sent a write of %s that changes nothing", c.name, id)
 		}
@@ -165,7 +165,7 @@ func (c *connection) inspect(action string) inspector {
 			return
 		}
 		w := c.stored()
-		known := func(name string) footest.Object { return c.cluster.api.objects[objectID{id.kind, name}] }
+		known := func(name string) rows.Object { return c.cluster.api.objects[objectID{id.kind, name}] }
 		wrong := cmp.Or(w.WrongWrite(stored, next, known), c.recreated(id, stored, next, w.OwnerOf(cmp.Or(next, stored))))
 		if wrong != "" {
 			c.cluster.violationf("%s sent %s of %s, %s", c.name, action, id, wrong)
@@ -175,17 +175,17 @@ func (c *connection) inspect(action string) inspector {
 
 // inspectLate checks the rule that holds even for a write that arrives after its sender
 // gave up: it does not change fields of others.
-func (c *connection) inspectLate(stored, next footest.Object) {
+func (c *connection) inspectLate(stored, next rows.Object) {
 	if stored == nil || next == nil {
 		return
 	}
-	if footest.IsOwner(stored) && isTransition(stored, next) {
-		ready, _ := readinessOf(next)
+	if c.cluster.owner.Is(stored) && isTransition(stored, next) {
+		ready, _ := c.cluster.readinessOf(next)
 		c.pendingEvents[ready.uid]++
 		c.transitions[ready.uid] = ready
 	}
-	if taken := idOf(next).kind.DescribeTaken(stored, next, nil); taken != "" {
-		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, idOf(next), taken)
+	if taken := c.cluster.owner.KindOf(next).DescribeTaken(stored, next, nil); taken != "" {
+		c.cluster.violationf("%s changed fields of others in %s (-before +after):\n%s", c.name, c.cluster.idOf(next), taken)
 	}
 }
 
@@ -193,7 +193,7 @@ func (c *connection) inspectLate(stored, next footest.Object) {
 // last wrote for the same Foo: for some time, it waits until its cache has that.
 func (c *connection) inspectRefused(r *request, err error) {
 	own, ok := c.own[r.point.id]
-	sent, isObject := r.Sent.(footest.Object)
+	sent, isObject := r.Sent.(rows.Object)
 	if !ok || c.lossy || time.Since(own.at) >= CallTimeout || !isObject || !reflect.DeepEqual(sent.GetOwnerReferences(), own.owners) {
 		return
 	}
@@ -209,7 +209,7 @@ func (c *connection) inspectRefused(r *request, err error) {
 
 // recreated says of a create if a controller had deleted the child for the same generation of its owner,
 // foo, or nil.
-func (c *connection) recreated(id objectID, stored, next, foo footest.Object) string {
+func (c *connection) recreated(id objectID, stored, next, foo rows.Object) string {
 	removed := c.cluster.removed
 	switch {
 	case foo == nil:
@@ -222,14 +222,14 @@ func (c *connection) recreated(id objectID, stored, next, foo footest.Object) st
 }
 
 // generationOf identifies a Foo and its generation.
-func generationOf(foo footest.Object) string {
+func generationOf(foo rows.Object) string {
 	return fmt.Sprintf("%s, generation %d", foo.GetUID(), foo.GetGeneration())
 }
 
 // stored returns all objects. Only inspectors may call it, because they hold the API server's
 // lock.
-func (c *connection) stored() oracle.World {
-	return oracle.World{Owner: c.cluster.owner, Objects: slices.Collect(maps.Values(c.cluster.api.objects))}
+func (c *connection) stored() rules.World {
+	return rules.World{Owner: c.cluster.owner, Objects: slices.Collect(maps.Values(c.cluster.api.objects))}
 }
 
 // recorder is an event recorder that matches events with transitions.
@@ -241,10 +241,10 @@ type recorder struct {
 
 // Event reports a violation if the event belongs to no transition.
 func (r recorder) Event(object runtime.Object, _, reason, _ string) {
-	name, uid := object.(footest.Object).GetName(), object.(footest.Object).GetUID()
+	name, uid := object.(rows.Object).GetName(), object.(rows.Object).GetUID()
 	c := r.conn
 	c.cluster.tracef("%s: event %s on %s %s", c.name, reason, c.cluster.owner, name)
-	if reason == samplev1alpha1.ReasonRepairsUndone {
+	if reason == plan.ReasonRepairsUndone {
 		return // about an opponent, and no transition
 	}
 	c.mu.Lock()
@@ -293,11 +293,11 @@ type readiness struct {
 	since          int64
 }
 
-func readinessOf(foo footest.Object) (r readiness, ok bool) {
-	if foo == nil || !footest.IsOwner(foo) {
+func (c *cluster) readinessOf(foo rows.Object) (r readiness, ok bool) {
+	if foo == nil || !c.owner.Is(foo) {
 		return readiness{}, false
 	}
-	ready := footest.ConditionOf(foo)
+	ready := rows.ConditionOf(foo)
 	if ready == nil {
 		return readiness{}, false
 	}
@@ -305,8 +305,8 @@ func readinessOf(foo footest.Object) (r readiness, ok bool) {
 }
 
 // isTransition reports whether a write changes the status or the reason of Ready.
-func isTransition(before, after footest.Object) bool {
-	was, is := footest.ConditionOf(before), footest.ConditionOf(after)
+func isTransition(before, after rows.Object) bool {
+	was, is := rows.ConditionOf(before), rows.ConditionOf(after)
 	if was == nil {
 		was = &metav1.Condition{}
 	}
@@ -315,17 +315,17 @@ func isTransition(before, after footest.Object) bool {
 
 // noteUnanswered remembers a status write if its answer leaves open whether it was
 // stored.
-func (c *connection) noteUnanswered(sent footest.Object, err error) {
-	ready, ok := readinessOf(sent)
+func (c *connection) noteUnanswered(sent rows.Object, err error) {
+	ready, ok := c.cluster.readinessOf(sent)
 	var answer apierrors.APIStatus
 	if !ok || err == nil || errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError {
 		return
 	}
-	now, getErr := c.cluster.api.get(idOf(sent))
+	now, getErr := c.cluster.api.get(c.cluster.idOf(sent))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unanswered = append(c.unanswered, ready)
-	if current, _ := readinessOf(now); getErr == nil && c.transitions[ready.uid] == ready && current != ready {
+	if current, _ := c.cluster.readinessOf(now); getErr == nil && c.transitions[ready.uid] == ready && current != ready {
 		c.overtaken[ready.uid]++
 	}
 }
@@ -337,7 +337,7 @@ func (c *connection) storedUnanswered(uid types.UID, reason string) bool {
 	stored := map[readiness]bool{}
 	changes, _ := c.cluster.api.next(0)
 	for _, change := range changes {
-		if ready, ok := readinessOf(change.object); ok {
+		if ready, ok := c.cluster.readinessOf(change.object); ok {
 			stored[ready] = true
 		}
 	}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The kinds of a program, whose objects own others.
+
+package rows
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// OwnerRow is a kind of a program as the tests know it.
+type OwnerRow struct {
+	// Kind is the kind itself, and Kinds are those of its children, in the order in which
+	// the controller writes them.
+	*Kind
+
+	Kinds []*Kind
+	// New returns an object that asks for children of a name. With size 0 it leaves to
+	// others what it may leave to them.
+	New func(name, child string, size int32) Object
+	// Rename makes an object ask for children of another name, and Resize changes what
+	// else it asks for.
+	Rename func(foo Object, child string)
+	Resize func(foo Object, size int32)
+	// NoObjects are further resources that the controller's informers list. There is no object
+	// of them.
+	NoObjects []schema.GroupVersionResource
+}
+
+// Owner returns the row of a kind of a program. Its children's rows belong to no other.
+func Owner(o OwnerRow) *OwnerRow {
+	o.owner = &o
+	for _, kind := range o.Kinds {
+		kind.owner = &o
+	}
+	return &o
+}
+
+// OwnerKind returns the row of objects that users write, and of which a controller writes only the
+// status. default may be nil.
+func OwnerKind[F Object](resource schema.GroupVersionResource, kind string, setDefaults func(F)) Row[F, F] {
+	return Row[F, F]{
+		Resource: resource, Kind: kind, Default: setDefaults,
+		Generation: func(before, after F) bool { return SpecChanged(before, after) },
+		ClearOwned: func(F, F) {},
+	}
+}
+
+// owned are the methods of plan.Owner that the tests call. This package does not import plan, whose tests
+// import this one.
+type owned interface {
+	GetSpec() any
+	IsSuspended() bool
+	GetConditions() []metav1.Condition
+	GetObservedGeneration() int64
+}
+
+// Suspend sets whether an owner is suspended.
+func Suspend(foo Object, suspended bool) {
+	reflect.ValueOf(specOf(foo)).Elem().FieldByName("Suspend").Set(reflect.ValueOf(&suspended))
+}
+
+// IsSuspended reports whether nothing may be written for an owner but its status.
+func IsSuspended(foo Object) bool { return as[owned](foo).IsSuspended() }
+
+// specOf returns a pointer to the spec of an owner.
+func specOf(foo Object) any { return as[owned](foo).GetSpec() }
+
+// Asking returns an object of the kind that asks for a child of each kind.
+func (o *OwnerRow) Asking(name, child string, size int32) Object {
+	foo := o.New(name, child, size)
+	for _, kind := range o.Kinds {
+		kind.Ask(foo)
+	}
+	return foo
+}
+
+// IsOwned reports whether a reference is to an object of the kind, in any version.
+func (o *OwnerRow) IsOwned(ref *metav1.OwnerReference) bool {
+	of, err := schema.ParseGroupVersion(ref.APIVersion)
+	return err == nil && ref.Kind == o.Kind.Kind && of.Group == o.Resource.Group
+}
+
+// AdoptBy is the annotation that consents to the adoption of an object.
+func (o *OwnerRow) AdoptBy() string { return o.Resource.Group + "/adopt-by" }
+
+// Owner returns the kind whose objects own those of the kind.
+func (k *Kind) Owner() *OwnerRow { return k.owner }
+
+// All returns the kind itself, and those of its children.
+func (o *OwnerRow) All() []*Kind { return append([]*Kind{o.Kind}, o.Kinds...) }
+
+// KindOf returns the kind of an object.
+func (o *OwnerRow) KindOf(object runtime.Object) *Kind {
+	if kind := find(o.All(), func(kind *Kind) bool { return kind.Is(object) }); kind != nil {
+		return kind
+	}
+	panic(fmt.Sprintf("the tests know no kind of %T", object))
+}
+
+// Served returns the kind of a resource, or nil if no API server in memory has it.
+func (o *OwnerRow) Served(resource string) *Kind {
+	return find(o.All(), func(kind *Kind) bool { return kind.Resource.Resource == resource })
+}
+
+// find returns the first that is meant, or nil.
+func find[T any](all []*T, isMeant func(*T) bool) *T {
+	if i := slices.IndexFunc(all, isMeant); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// ConditionOf returns the condition Ready of an owner, or nil.
+func ConditionOf(foo Object) *metav1.Condition {
+	return meta.FindStatusCondition(ConditionsOf(foo), "Ready")
+}
+
+// ConditionsOf returns the conditions of an owner, which may be changed.
+func ConditionsOf(foo Object) []metav1.Condition { return as[owned](foo).GetConditions() }
+
+// ObservedGenerationOf returns the generation that the status of an owner describes.
+func ObservedGenerationOf(foo Object) int64 { return as[owned](foo).GetObservedGeneration() }
