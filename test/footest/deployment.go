@@ -6,9 +6,7 @@ package footest
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -17,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // deploymentRow is the row of the Deployments. Their controller is simulated, too.
@@ -31,21 +29,18 @@ var deploymentRow = &Row[*appsv1.Deployment]{
 	Name:     func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName },
 	New:      newDeployment,
 	Foreign:  foreignDeployment,
-	Default:  defaultDeployment,
+	Default:  rows.DefaultDeployment,
 	Derive:   derivePullPolicies,
 	Invalid: func(deployment *appsv1.Deployment) bool {
 		return deployment.Spec.Replicas != nil && *deployment.Spec.Replicas < 0
 	},
-	Generation: func(before, after *appsv1.Deployment) bool {
-		// The generation of a Deployment also counts changes of its annotations.
-		return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
-	},
+	Generation:   rows.DeploymentGeneration,
 	ClearOwned:   clearOwnedOfDeployment,
 	Differs:      deploymentDiffers,
 	Drift:        driftDeployment,
 	Edit:         editDeployment,
 	EditOptional: func(deployment *appsv1.Deployment) { deployment.Spec.Replicas = new(int32(2)) },
-	Advance:      advanceRollout,
+	Advance:      rows.AdvanceDeployment,
 	Unready:      notRolledOut,
 	Serves:       func(deployment *appsv1.Deployment) bool { return deployment.Status.AvailableReplicas > 0 },
 	NotInherited: replicasNotInherited,
@@ -92,7 +87,7 @@ func clearOwnedOfDeployment(deployment *appsv1.Deployment, foo *samplev1alpha1.F
 	container.Image = ""
 	added := corev1.Container{Name: "nginx"}
 	stored := added
-	defaultContainer(&stored)
+	rows.DefaultContainer(&stored)
 	if equality.Semantic.DeepEqual(*container, added) || equality.Semantic.DeepEqual(*container, stored) {
 		pod.Containers = slices.DeleteFunc(pod.Containers, isOwnContainer)
 	}
@@ -172,44 +167,6 @@ func editDeployment(deployment *appsv1.Deployment, note string) {
 	}
 }
 
-// advanceRollout advances a Deployment's status as its controller does, one Pod at a time.
-func advanceRollout(deployment *appsv1.Deployment) bool {
-	status, desired := &deployment.Status, *deployment.Spec.Replicas
-	switch {
-	case status.ObservedGeneration < deployment.Generation:
-		status.ObservedGeneration = deployment.Generation
-		if progress := progressOf(deployment); !equality.Semantic.DeepEqual(status.Conditions, progress) {
-			status.Conditions = progress
-			status.UpdatedReplicas, status.AvailableReplicas, status.ReadyReplicas = 0, 0, 0
-		}
-	case status.UpdatedReplicas != desired || status.Replicas != desired:
-		status.Replicas, status.UpdatedReplicas = desired, desired
-		status.AvailableReplicas = min(status.AvailableReplicas, desired)
-		status.ReadyReplicas = status.AvailableReplicas
-	case status.AvailableReplicas < desired:
-		status.AvailableReplicas++
-		status.ReadyReplicas = status.AvailableReplicas
-	default:
-		return false
-	}
-	return true
-}
-
-// progressOf returns the conditions of a Deployment that rolls out. As with a real one,
-// the message names the ReplicaSet by a hash of the template.
-func progressOf(deployment *appsv1.Deployment) []appsv1.DeploymentCondition {
-	template, err := json.Marshal(&deployment.Spec.Template)
-	if err != nil {
-		panic(err)
-	}
-	hash := fnv.New32a()
-	_, _ = hash.Write(template)
-	return []appsv1.DeploymentCondition{{
-		Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated",
-		Message: fmt.Sprintf("ReplicaSet %q is progressing.", fmt.Sprintf("%s-%x", deployment.Name, hash.Sum32())),
-	}}
-}
-
 func notRolledOut(deployment *appsv1.Deployment) string {
 	size, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
 	for _, condition := range status.Conditions {
@@ -264,33 +221,6 @@ func isRollingOut(deployment *appsv1.Deployment) string {
 	return fmt.Sprintf("has not been rolled out: %+v", deployment.Status)
 }
 
-func defaultDeployment(deployment *appsv1.Deployment) {
-	spec := &deployment.Spec
-	defaultTo(&spec.Replicas, 1)
-	defaultTo(&spec.RevisionHistoryLimit, 10)
-	defaultTo(&spec.ProgressDeadlineSeconds, 600)
-	spec.Strategy.Type = cmp.Or(spec.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
-	if spec.Strategy.Type == appsv1.RollingUpdateDeploymentStrategyType {
-		defaultTo(&spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})
-		defaultTo(&spec.Strategy.RollingUpdate.MaxUnavailable, intstr.FromString("25%"))
-		defaultTo(&spec.Strategy.RollingUpdate.MaxSurge, intstr.FromString("25%"))
-	}
-	pod := &spec.Template.Spec
-	pod.RestartPolicy = cmp.Or(pod.RestartPolicy, corev1.RestartPolicyAlways)
-	pod.DNSPolicy = cmp.Or(pod.DNSPolicy, corev1.DNSClusterFirst)
-	pod.SchedulerName = cmp.Or(pod.SchedulerName, corev1.DefaultSchedulerName)
-	defaultTo(&pod.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
-	defaultTo(&pod.SecurityContext, corev1.PodSecurityContext{})
-	for i := range pod.Containers {
-		defaultContainer(&pod.Containers[i])
-	}
-}
-
-func defaultContainer(container *corev1.Container) {
-	container.TerminationMessagePath = cmp.Or(container.TerminationMessagePath, corev1.TerminationMessagePathDefault)
-	container.TerminationMessagePolicy = cmp.Or(container.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
-}
-
 // derivePullPolicies sets the pull policies that an API server derives from the images.
 func derivePullPolicies(deployment *appsv1.Deployment) {
 	containers := deployment.Spec.Template.Spec.Containers
@@ -306,10 +236,4 @@ func pullPolicyOf(image string) corev1.PullPolicy {
 		return corev1.PullIfNotPresent
 	}
 	return corev1.PullAlways
-}
-
-func defaultTo[T any](field **T, value T) {
-	if *field == nil {
-		*field = &value
-	}
 }

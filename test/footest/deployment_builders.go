@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
 // Deployment returns a Deployment named "web" that the Foo named owner controls, with the
@@ -35,7 +37,7 @@ func Deployment(owner string, options ...ChildOption) *appsv1.Deployment {
 		},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: 2, AvailableReplicas: 2},
 	}
-	defaultDeployment(object)
+	rows.DefaultDeployment(object)
 	derivePullPolicies(object)
 	for _, option := range options {
 		option(object)

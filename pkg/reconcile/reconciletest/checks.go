@@ -97,6 +97,9 @@ func (c *cluster) checkReadiness() {
 // checkEvents checks that each transition has an event, unless its controller crashed, or
 // could not know that it was stored.
 func (c *cluster) checkEvents(w rules.World) {
+	if c.owner.NoEvents {
+		return
+	}
 	for _, conn := range c.connections {
 		conn.mu.Lock()
 		for _, foo := range w.Objects {
@@ -161,10 +164,13 @@ func (c *connection) inspect(action string) inspector {
 		if stored != nil && next != nil && !c.stale && !c.cluster.mutatesWrites() && equality.Semantic.DeepEqual(stored, next) {
 			c.cluster.violationf("%s sent a write of %s that changes nothing", c.name, id)
 		}
+		w := c.stored()
 		if action == "update-status" {
+			if wrong := w.WrongStatus(stored, next); wrong != "" {
+				c.cluster.violationf("%s sent %s of %s, %s", c.name, action, id, wrong)
+			}
 			return
 		}
-		w := c.stored()
 		known := func(name string) rows.Object { return c.cluster.api.objects[objectID{id.kind, name}] }
 		wrong := cmp.Or(w.WrongWrite(stored, next, known), c.recreated(id, stored, next, w.OwnerOf(cmp.Or(next, stored))))
 		if wrong != "" {

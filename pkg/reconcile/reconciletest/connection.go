@@ -14,9 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 	"example.com/sample-controller/pkg/reconcile/reconciletest/wire"
 )
 
@@ -82,7 +85,11 @@ type request struct {
 
 // Do answers a request, with the fault that is injected there, if any.
 func (c *connection) Do(sent *wire.Request) (any, error) {
-	if sent.Kind == nil {
+	isRead := sent.Verb == "list" || sent.Verb == "watch"
+	switch {
+	case sent.Kind == nil && isRead && slices.ContainsFunc(c.cluster.owner.NoObjects, func(r schema.GroupVersionResource) bool { return r.Resource == sent.Resource }):
+		return c.none(sent), nil
+	case sent.Kind == nil:
 		c.cluster.violationf("%s: the controller uses the resource %q, of which the tests know nothing: add a row", c.cluster.test, sent.Resource)
 		return nil, apierrors.NewNotFound(corev1.Resource(sent.Resource), sent.Name)
 	}
@@ -107,6 +114,9 @@ func (c *connection) Do(sent *wire.Request) (any, error) {
 	if c.ctx.Err() != nil {
 		return nil, errCrashed
 	}
+	if wrong := rules.WrongRequest(sent.Verb, sent.Sent, sent.Patch); wrong != "" {
+		c.cluster.violationf("%s sent %s of %s, %s", c.name, sent.Action(), id, wrong)
+	}
 	point, f := c.cluster.reach(sent.Action(), id)
 	r, call := &request{sent, point, c}, (*request).commit
 	if f.call != nil {
@@ -123,6 +133,26 @@ func (c *connection) Do(sent *wire.Request) (any, error) {
 	}
 	return answer, err
 }
+
+// none answers a list or a watch of a resource of which there are no objects.
+func (c *connection) none(sent *wire.Request) any {
+	if sent.Verb == "list" {
+		return &wire.List{ResourceVersion: versionText(0)}
+	}
+	return silence{sent.Ctx}
+}
+
+// silence is a watch without events.
+type silence struct{ ctx context.Context }
+
+// Next waits for the end of the watch.
+func (s silence) Next() (event watch.Event, ok bool) {
+	<-s.ctx.Done()
+	return event, false
+}
+
+// Stop does nothing: the call ends, too.
+func (s silence) Stop() {}
 
 // remember notes a write for which the controller got an answer.
 func (c *connection) remember(r *request, answer any, err error) {

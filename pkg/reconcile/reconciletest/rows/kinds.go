@@ -97,6 +97,9 @@ type Kind struct {
 
 	// Is reports whether an object is of the kind.
 	Is func(object runtime.Object) bool
+	// DiffersIn is like Differs, where the answer depends on the owner's children of earlier kinds.
+	// find returns one, or nil. It is nil if the answer never does.
+	DiffersIn func(object, foo Object, find func(kind *Kind) Object) string
 
 	mayBeUnwanted bool
 	owner         *OwnerRow

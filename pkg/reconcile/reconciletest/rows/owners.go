@@ -32,6 +32,11 @@ type OwnerRow struct {
 	// NoObjects are further resources that the controller's informers list. There is no object
 	// of them.
 	NoObjects []schema.GroupVersionResource
+	// AtRest says what is wrong with a world that does not change any more, besides what holds for
+	// each kind. It may be nil.
+	AtRest func(objects []Object) []string
+	// NoEvents is true if the controller records no events of its transitions.
+	NoEvents bool
 }
 
 // Owner returns the row of a kind of a program. Its children's rows belong to no other.

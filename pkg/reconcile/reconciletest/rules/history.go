@@ -10,6 +10,7 @@
 package rules
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -52,9 +53,10 @@ type objectKey struct {
 
 // state is the state of an object from one version until the next.
 type state struct {
-	from    uint64
-	object  rows.Object
-	deleted bool
+	// until is set by between alone.
+	from, until uint64
+	object      rows.Object
+	deleted     bool
 }
 
 // Add records a state of a Foo or of a child, or its deletion. Call it in the order of the
@@ -66,7 +68,7 @@ func (h *History) Add(object rows.Object, deleted bool) {
 		h.objects = map[objectKey][]state{}
 	}
 	key := objectKey{h.Owner.KindOf(object), cache.MetaObjectToName(object)}
-	h.objects[key] = append(h.objects[key], state{versionOf(object), object, deleted})
+	h.objects[key] = append(h.objects[key], state{from: versionOf(object), object: object, deleted: deleted})
 }
 
 // newest returns the newest state of each object of a kind.
@@ -191,7 +193,7 @@ func (h *History) unmet(foo rows.Object, from, until uint64) []*rows.Kind {
 		kinds = h.Owner.Kinds
 	}
 	for _, kind := range kinds {
-		isReady := func(s state) bool { return Obstacle(kind, s.object, foo) == "" }
+		isReady := func(s state) bool { return h.obstacle(kind, s, foo) == "" }
 		if kind.Wanted(foo) && !slices.ContainsFunc(h.between(kind, foo, from, until), isReady) {
 			unmet = append(unmet, kind)
 		}
@@ -217,6 +219,7 @@ func (h *History) between(kind *rows.Kind, foo rows.Object, from, until uint64) 
 			end = all[i+1].from
 		}
 		if !s.deleted && s.from <= until && end > from {
+			s.until = min(end-1, until)
 			between = append(between, s)
 		}
 	}
@@ -238,11 +241,44 @@ func Obstacle(kind *rows.Kind, child rows.Object, foo rows.Object) string {
 	return kind.Unready(child)
 }
 
+// obstacle is like Obstacle, in the world of the time when a child's state began. If it is as its owner
+// asks in that world, or in that of the time when the state ended, there was none.
+func (h *History) obstacle(kind *rows.Kind, s state, foo rows.Object) (obstacle string) {
+	if kind.DiffersIn == nil {
+		return Obstacle(kind, s.object, foo)
+	}
+	for _, at := range []uint64{s.from, s.until} {
+		differs := kind.DiffersIn(s.object, foo, func(earlier *rows.Kind) rows.Object {
+			return h.at(objectKey{earlier, cache.ObjectName{Namespace: foo.GetNamespace(), Name: earlier.Name(foo)}}, at)
+		})
+		if owner := metav1.GetControllerOf(s.object); owner == nil || owner.UID != foo.GetUID() {
+			differs = "does not belong to it"
+		}
+		if obstacle = cmp.Or(differs, kind.Unready(s.object)); obstacle == "" {
+			return ""
+		}
+	}
+	return obstacle
+}
+
+// at returns the state of an object at a version, or nil.
+func (h *History) at(key objectKey, version uint64) rows.Object {
+	for _, s := range slices.Backward(h.objects[key]) {
+		if s.from <= version && !s.deleted {
+			return s.object
+		}
+		if s.from <= version {
+			break
+		}
+	}
+	return nil
+}
+
 // describe describes the states of the child that a Foo asks for.
 func (h *History) describe(kind *rows.Kind, foo rows.Object, from, until uint64) string {
 	states := []string{"wanted by " + string(foo.GetUID())}
 	for _, s := range h.between(kind, foo, from, until) {
-		states = append(states, fmt.Sprintf("at version %d it %s", s.from, Obstacle(kind, s.object, foo)))
+		states = append(states, fmt.Sprintf("at version %d it %s", s.from, h.obstacle(kind, s, foo)))
 	}
 	return strings.Join(states, "; ")
 }

@@ -7,12 +7,15 @@ package rules
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
@@ -45,6 +48,61 @@ func (w World) WrongWrite(stored, next rows.Object, known func(name string) rows
 		return "although no living owner controls it"
 	case rows.IsSuspended(owner):
 		return "although its owner is suspended"
+	}
+	return ""
+}
+
+// WrongRequest says which precondition a controller's request lacks, or "": without one it could hit
+// another object than the one that the controller read.
+func WrongRequest(verb string, sent any, patch []byte) string {
+	var names struct {
+		Metadata struct {
+			UID             *string
+			ResourceVersion *string
+		}
+	}
+	switch sent := sent.(type) {
+	case *metav1.DeleteOptions:
+		if verb == "delete" && (sent.Preconditions == nil || sent.Preconditions.UID == nil) {
+			return "without the UID of what it deletes"
+		}
+		return ""
+	case rows.Object:
+		version := sent.GetResourceVersion()
+		names.Metadata.ResourceVersion = &version
+	}
+	if patch != nil {
+		names.Metadata.ResourceVersion = nil
+		if err := json.Unmarshal(patch, &names); err != nil {
+			return "of which the patch can't be read: " + err.Error()
+		}
+	}
+	if version := names.Metadata.ResourceVersion; verb == "update" && (version == nil || *version == "") {
+		return "without the resourceVersion that it was made from"
+	}
+	return ""
+}
+
+// WrongStatus says what is wrong with the conditions that a controller writes, or "". stored is the owner
+// before the write.
+func (w World) WrongStatus(stored, next rows.Object) string {
+	seen := sets.New[string]()
+	for _, condition := range rows.ConditionsOf(next) {
+		switch {
+		case seen.Has(condition.Type):
+			return "with two conditions " + condition.Type
+		case condition.Reason == "" || condition.LastTransitionTime.IsZero():
+			return fmt.Sprintf("with the condition %s without a reason or a time", condition.Type)
+		case utf8.RuneCountInString(condition.Message) > 32768 || !utf8.ValidString(condition.Message):
+			return fmt.Sprintf("with a message of the condition %s that no API server stores", condition.Type)
+		case condition.ObservedGeneration > stored.GetGeneration():
+			return fmt.Sprintf("with the condition %s of generation %d, of %d", condition.Type, condition.ObservedGeneration, stored.GetGeneration())
+		}
+		seen.Insert(condition.Type)
+	}
+	was, is := rows.ConditionOf(stored), rows.ConditionOf(next)
+	if was != nil && is != nil && is.ObservedGeneration < was.ObservedGeneration {
+		return fmt.Sprintf("with Ready of generation %d, after that of %d", is.ObservedGeneration, was.ObservedGeneration)
 	}
 	return ""
 }
@@ -83,7 +141,7 @@ func (w World) wrongDelete(child rows.Object, known func(name string) rows.Objec
 	if successor == nil || !metav1.IsControlledBy(successor, owner) {
 		return fmt.Sprintf("although %s %s is not seen to have %s", w.Owner, owner.GetName(), name)
 	}
-	if lacks := cmp.Or(kind.Differs(successor, owner), kind.Unready(successor)); kind.Serves(child) && lacks != "" {
+	if lacks := cmp.Or(w.differs(kind, successor, owner), kind.Unready(successor)); kind.Serves(child) && lacks != "" {
 		return fmt.Sprintf("while it serves, although %s, as it was seen, %s", name, lacks)
 	}
 	return ""
@@ -115,7 +173,18 @@ func (w World) WrongAtRest() []string {
 			wrong = append(wrong, fmt.Sprintf("%s %s belongs to a deleted owner", w.Owner.KindOf(object), object.GetName()))
 		}
 	}
+	if w.Owner.AtRest != nil {
+		wrong = append(wrong, w.Owner.AtRest(w.Objects)...)
+	}
 	return wrong
+}
+
+// differs says in which owned fields a child differs from what its owner asks for, or "".
+func (w World) differs(kind *rows.Kind, child, foo rows.Object) string {
+	if kind.DiffersIn == nil {
+		return kind.Differs(child, foo)
+	}
+	return kind.DiffersIn(child, foo, func(earlier *rows.Kind) rows.Object { return earlier.Find(w.Objects, earlier.Name(foo)) })
 }
 
 // OwnerOf returns the living owner that controls a child, or nil.
@@ -227,11 +296,11 @@ func (w World) wrongChild(kind *rows.Kind, foo rows.Object) (reason, wrong strin
 		return kind.Kind + plan.SuffixConflict, ""
 	case named != nil && named.GetDeletionTimestamp() != nil:
 		return plan.ReasonTerminating, ""
-	case isIts && kind.Differs(named, foo) == "" && kind.Unready(named) != "" && (owned == 1+serving || w.lacks(foo)):
+	case isIts && w.differs(kind, named, foo) == "" && kind.Unready(named) != "" && (owned == 1+serving || w.lacks(foo)):
 		return plan.ReasonProgressing, ""
-	case isIts && kind.Differs(named, foo) == "" && owned == 1 && undeletable > 0:
+	case isIts && w.differs(kind, named, foo) == "" && owned == 1 && undeletable > 0:
 		return kind.Kind + plan.SuffixFailed, ""
-	case isIts && kind.Differs(named, foo) == "" && (owned == 1 || w.lacks(foo)):
+	case isIts && w.differs(kind, named, foo) == "" && (owned == 1 || w.lacks(foo)):
 		return "", ""
 	case rows.IsSuspended(foo):
 		return plan.ReasonSuspended, ""
@@ -244,7 +313,7 @@ func (w World) wrongChild(kind *rows.Kind, foo rows.Object) (reason, wrong strin
 	case owned > 1:
 		return "", fmt.Sprintf("has %d %ss", owned, kind)
 	}
-	return "", fmt.Sprintf("has a %s that %s", kind, kind.Differs(named, foo))
+	return "", fmt.Sprintf("has a %s that %s", kind, w.differs(kind, named, foo))
 }
 
 // Interruptions returns a sentence for each time, from when an owner first reported Ready=True until
