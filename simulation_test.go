@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/kinds"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/metrics"
@@ -63,4 +64,17 @@ func startSimulated(owner *footest.OwnerRow) reconciletest.Start {
 		fooInformers.WaitForCacheSyncWithContext(ctx)
 		return controller.Run(ctx, ctx, 2)
 	}
+}
+
+// TestReconcile is what a project's own test looks like: it knows no rows of tests.
+func TestReconcile(t *testing.T) {
+	reconciletest.Test(t, reconciletest.Controller[*samplev1alpha1.Foo]{
+		Kind:    kinds.Declared(kinds.Options{Image: footest.DefaultImage})[0],
+		Example: &samplev1alpha1.Foo{Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: new(int32(1))}},
+		Edits: []func(*samplev1alpha1.Foo){
+			func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = new(int32(2)) },
+			func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "api" },
+		},
+		Start: startSimulated(footest.FooOwner),
+	})
 }

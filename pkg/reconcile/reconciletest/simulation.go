@@ -53,10 +53,15 @@ type Start func(ctx context.Context, client rest.Interface, recorder record.Even
 // that the run with the first reached after it.
 func TestController(t *testing.T, owner *rows.OwnerRow, start Start) {
 	t.Helper()
+	testWorkloads(t, owner, start, workloads(owner))
+}
+
+func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []workload) {
+	t.Helper()
 	traceErrors(t)
 	total, every := 0, sampling()
 	pairs := newPairs(t)
-	for _, workload := range workloads(owner) {
+	for _, workload := range workloads {
 		t.Run(workload.name, func(t *testing.T) {
 			c, baseline := workload.runWithoutFaults(t, owner, start)
 			c.report(t)
