@@ -76,5 +76,6 @@ func TestReconcile(t *testing.T) {
 			func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "api" },
 		},
 		Start: startSimulated(footest.FooOwner),
+		Every: 10, // TestSimulation runs all of the like
 	})
 }

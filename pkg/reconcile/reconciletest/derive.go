@@ -165,8 +165,7 @@ func (d *derived[F]) row(i int, child *plan.ChildKind) *rows.Kind {
 	}
 	row := rows.Row[rows.Object, rows.Object]{
 		Resource: child.Resource, Kind: child.Kind, Blocks: child.Blocks, NamedBy: child.NamedBy,
-		Wanted: func(owner rows.Object) bool { return child.Wanted(owner.(F)) },
-		Name:   func(owner rows.Object) string { return child.Name(owner.(F)) },
+		Name: func(owner rows.Object) string { return child.Name(owner.(F)) },
 		New: func(owner rows.Object) rows.Object {
 			return child.Desired(owner.(F), nil, d.view(i, owner, nil))
 		},
@@ -198,6 +197,7 @@ func (d *derived[F]) row(i int, child *plan.ChildKind) *rows.Kind {
 	row.Differs = func(object, owner rows.Object) string { return differs(object, owner, nil) }
 	kind := row.Untyped()
 	kind.DiffersIn = differs
+	kind.Wanted = func(owner rows.Object) bool { return child.Wanted(owner.(F)) }
 	kind.Is = func(object runtime.Object) bool { return reflect.TypeOf(object) == reflect.TypeOf(child.Empty()) }
 	return kind
 }

@@ -37,6 +37,8 @@ type Controller[F plan.Owner] struct {
 	NoObjects []schema.GroupVersionResource
 	// NoEvents is true if the controller records no event when its condition Ready changes.
 	NoEvents bool
+	// Every is n to run one case in n. 0 means all, and with -short one in ten.
+	Every int
 	// AtRest has rules of the author's own: it says what is wrong with a world that does not change
 	// any more.
 	AtRest func(w rules.World) []string
@@ -55,5 +57,9 @@ func Test[F plan.Owner](t *testing.T, c Controller[F]) {
 			"create a web", step(fmt.Sprintf("scale a %d", i+2)), step(fmt.Sprintf("scale a 1; scale a %d", i+2)), "scale a 1",
 		}})
 	}
-	testWorkloads(t, owner, c.Start, all)
+	every := sampling()
+	if !isNamed() {
+		every = max(every, c.Every)
+	}
+	testWorkloads(t, owner, c.Start, all, every)
 }

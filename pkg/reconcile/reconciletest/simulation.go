@@ -53,13 +53,13 @@ type Start func(ctx context.Context, client rest.Interface, recorder record.Even
 // that the run with the first reached after it.
 func TestController(t *testing.T, owner *rows.OwnerRow, start Start) {
 	t.Helper()
-	testWorkloads(t, owner, start, workloads(owner))
+	testWorkloads(t, owner, start, workloads(owner), sampling())
 }
 
-func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []workload) {
+func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []workload, every int) {
 	t.Helper()
 	traceErrors(t)
-	total, every := 0, sampling()
+	total := 0
 	pairs := newPairs(t)
 	for _, workload := range workloads {
 		t.Run(workload.name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []
 // runs show what a detector can find. A test named on the command line is always run.
 func sampling() int {
 	switch {
-	case strings.Count(flag.Lookup("test.run").Value.String(), "/") >= 2:
+	case isNamed():
 		return 1
 	case detectorsOn():
 		return 100
@@ -105,6 +105,9 @@ func sampling() int {
 	}
 	return 1
 }
+
+// isNamed reports whether the command line names a case.
+func isNamed() bool { return strings.Count(flag.Lookup("test.run").Value.String(), "/") >= 2 }
 
 // detectorsOn reports whether races or cache mutations are detected.
 func detectorsOn() bool {

@@ -98,7 +98,7 @@ func (k *Kind) Created(sent Object) Object {
 	return object
 }
 
-// Stored returns a Foo's child as the API server has it: as the Foo asks, and ready.
+// Stored returns an owner's child as the API server has it: as it asks, and ready.
 func (k *Kind) Stored(foo Object) Object {
 	object := k.Created(k.New(foo))
 	object.SetUID(types.UID("uid-" + k.Resource.Resource))

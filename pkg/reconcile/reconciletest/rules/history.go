@@ -178,7 +178,7 @@ func (h *History) ofFoos(upTo uint64) iter.Seq2[state, uint64] {
 func (h *History) liesAt(foo rows.Object, began, version uint64) []string {
 	var lies []string
 	for _, kind := range h.unmet(foo, began, version) {
-		lies = append(lies, fmt.Sprintf("%s %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as the Foo asks: %s",
+		lies = append(lies, fmt.Sprintf("%s %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as it asks: %s",
 			h.Owner, cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
 	}
 	return lies

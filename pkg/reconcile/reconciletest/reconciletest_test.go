@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Tests of Test and Golden, with a kind of which the package knows nothing.
+
+package reconciletest
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func controllerOfPages(d defect) Controller[*Page] {
+	return Controller[*Page]{
+		Kind:    declaredPages(),
+		Example: &Page{Spec: PageSpec{Name: "web", Text: "one"}},
+		Edits: []func(*Page){
+			func(page *Page) { page.Spec.Text = "two" },
+			func(page *Page) { page.Spec.Name = "api" },
+		},
+		Start: startPages(d), NoEvents: true,
+	}
+}
+
+func TestPages(t *testing.T) { Test(t, controllerOfPages(defect{})) }
+
+func TestBrokenControllersOfAnyKindAreDetected(t *testing.T) {
+	for name, row := range map[string]struct {
+		defect    defect
+		steps     []step
+		violation string
+	}{
+		"forgets the precondition of a deletion": {defect{noPrecondition: true}, []step{"create a web", "rename a api"}, "without the UID of what it deletes"},
+		"forgets the precondition of an update":  {defect{noPrecondition: true}, []step{"create a web", "drift ConfigMap/web"}, "without the resourceVersion that it was made from"},
+		"does not try again":                     {defect{noRequeue: true}, []step{"create a web"}, "at rest: Page a has no ConfigMap web"},
+		"writes at each resync":                  {defect{rewrites: true}, []step{"create a web"}, "the calls do not end: ["},
+		"trusts a stale cache":                   {defect{trustsCache: true}, []step{"create a web", "scale a 2"}, "although its own write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := controllerOfPages(row.defect)
+			owner, err := derive(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := workload{name: "some", steps: row.steps}
+			run, baseline := w.runWithoutFaults(t, owner, c.Start)
+			violations := run.violations
+			for _, one := range injectionsAt(owner, baseline.points) {
+				violations = append(violations, w.runWithFaults(t, owner, c.Start, baseline, one).violations...)
+			}
+			if !slices.ContainsFunc(violations, func(text string) bool { return strings.Contains(text, row.violation) }) {
+				t.Errorf("no violation contains %q:\n%s", row.violation, strings.Join(violations, "\n"))
+			}
+		})
+	}
+}
+
+func TestGoldenFilesOfPages(t *testing.T) { Golden[*Page](t, declaredPages(), "testdata") }
+
+func TestWrongGoldenFilesAreRefused(t *testing.T) {
+	const head = "apiVersion: example.com/v1\nkind: Page\nmetadata: {name: a}\n"
+	for name, row := range map[string]struct{ owner, children, says string }{
+		"an unknown field":        {head + "spec: {name: web, texts: one}", "", `unknown field "spec.texts"`},
+		"a field twice":           {head + "spec: {name: web, name: api}", "", `"name" already set`},
+		"a field of another type": {head + "spec: {name: 7}", "", "it is no Page"},
+		"another kind":            {"apiVersion: v1\nkind: Pod", "", "it has the kind Pod of v1, want Page of example.com/v1"},
+		"no name":                 {"apiVersion: example.com/v1\nkind: Page", "", "has no metadata.name"},
+		"no children yet":         {head + "spec: {name: web}", "", "run the test with -update"},
+		"other children":          {head + "spec: {name: web}", "kind: ConfigMap\n", "a.children.yaml differs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "a.yaml")
+			err := os.WriteFile(file, []byte(row.owner), 0o600)
+			if row.children != "" {
+				err = errors.Join(err, os.WriteFile(strings.TrimSuffix(file, ".yaml")+childrenSuffix, []byte(row.children), 0o600))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := compareChildren[*Page](declaredPages(), file, false); err == nil || !strings.Contains(err.Error(), row.says) {
+				t.Errorf("it says %v, want %q", err, row.says)
+			}
+			if isRight := strings.HasPrefix(name, "no children") || row.children != ""; (compareChildren[*Page](declaredPages(), file, true) == nil) != isRight {
+				t.Errorf("whether -update writes the children is not %v", isRight)
+			} else if isRight && compareChildren[*Page](declaredPages(), file, false) != nil {
+				t.Error("the written children differ")
+			}
+		})
+	}
+}
