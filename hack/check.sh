@@ -105,7 +105,7 @@ unit_tests() {
   packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
   while read -r package; do
     case "${package}" in
-      */test/oracle | */test/simulation | */test/mutants) ;; # they need no cluster themselves
+      */test/oracle | */test/mutants) ;; # they need no cluster themselves
       '' | */test/* | */hack/codegen | */tools/*/test) continue ;;
       */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo
       */tools/newproject) continue ;;                          # make test-new-project-plans

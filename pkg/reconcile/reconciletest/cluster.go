@@ -26,11 +26,11 @@ import (
 
 const (
 	// settleTime is the time between the steps of a workload. Without faults every
-	// reaction to a step ends within it.
-	settleTime = 5 * time.Second
-	// longDelay is longer than CallTimeout, and lasts until after the change of the next
-	// step. No sum of the controller's own times equals it or shortDelay: what happens at
+	// reaction to a step ends within it. No sum of usual times of controllers equals it: what happens at
 	// one time happens in any order.
+	settleTime = 5003 * time.Millisecond
+	// longDelay is longer than CallTimeout, and lasts until after the change of the next
+	// step. No sum of the controller's own times equals it or shortDelay.
 	longDelay = 7300 * time.Millisecond
 	// shortDelay is longer than retries take, but shorter than settleTime.
 	shortDelay = 1100 * time.Millisecond

@@ -90,10 +90,13 @@ func (c *connection) Do(sent *wire.Request) (any, error) {
 	case sent.Kind == nil && isRead && slices.ContainsFunc(c.cluster.owner.NoObjects, func(r schema.GroupVersionResource) bool { return r.Resource == sent.Resource }):
 		return c.none(sent), nil
 	case sent.Kind == nil:
-		c.cluster.violationf("%s: the controller uses the resource %q, of which the tests know nothing: add a row", c.cluster.test, sent.Resource)
+		c.cluster.violationf("%s: the controller uses the resource %q, of which the tests know nothing: add a row, or name it in NoObjects", c.cluster.test, sent.Resource)
 		return nil, apierrors.NewNotFound(corev1.Resource(sent.Resource), sent.Name)
 	}
 	id := objectID{sent.Kind, sent.Name}
+	if sent.Selector != "" {
+		c.cluster.violationf("%s: the simulation has no selectors, such as %s of %s", c.cluster.test, sent.Selector, id)
+	}
 	switch sent.Action() {
 	case "get", "list", "watch", "create", "update", "update-status", "delete":
 	case "patch", "patch-status":
@@ -104,7 +107,8 @@ func (c *connection) Do(sent *wire.Request) (any, error) {
 			return nil, err
 		}
 		if sent.Sent, err = rows.Patched(stored, sent.PatchType, sent.Patch); err != nil {
-			return nil, err
+			c.cluster.violationf("%s: the simulation can't carry out a %s of %s: %v", c.cluster.test, sent.Verb, id, err)
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		sent.Verb = "update"
 	default:

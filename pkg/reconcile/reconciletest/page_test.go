@@ -232,6 +232,9 @@ func (l *pageLoop) sync(ctx context.Context, key cache.ObjectName) error {
 		return err
 	}
 	after := world.Status(metav1.Now()).(*Page)
+	if !plan.IsAtRest(after) {
+		l.queue.AddAfter(key, 5*time.Second) // the event that ends it may be lost, if its object was never in the cache
+	}
 	if !l.rewrites && equality.Semantic.DeepEqual(after.Status, page.Status) {
 		return nil
 	}
@@ -264,6 +267,12 @@ func (l *pageLoop) take(ctx context.Context, step *plan.Step) (outcome plan.Outc
 		}
 		child, outcome.Err = configMaps.Update(ctx, desired, metav1.UpdateOptions{})
 	case plan.ActionDelete:
+		// The Page may want it again since it was read.
+		page, err := l.pages(step.Key.Namespace).Get(ctx, step.Owner.GetName(), metav1.GetOptions{})
+		if err != nil || page.UID != step.Owner.GetUID() || page.Generation != step.Owner.GetGeneration() {
+			outcome.Err = errors.Join(err, errors.New("the Page changed"))
+			return outcome
+		}
 		options := metav1.DeleteOptions{}
 		if !l.noPrecondition {
 			options.Preconditions = metav1.NewUIDPreconditions(string(step.Found.GetUID()))

@@ -1,5 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package reconciletest tests a controller under faults, with an API server in memory and the clock of
+// testing/synctest, so that a minute takes no time and runs are repeatable.
+//
+// Test needs the declaration of a kind, an example of it, a few edits of its spec, and a function that starts
+// the controller. It creates, edits, renames, deletes and recreates owners; and for each kind of children
+// it lets others change, delete, hold or hand over a child, or take its name. Each such workload runs
+// first without faults, then again for each call of the controller and each event that reaches it, with each
+// fault that can happen there: the controller crashes, before or after a call; the call is refused, hangs, is
+// lost or takes effect late; a webhook refuses or changes what is written; a cache is stale; a second
+// controller is active; an event is late, lost or repeated. Then pairs of faults follow. See Controller for an
+// example, and Golden for tests of what a child looks like.
+//
+// What must hold, for a kind of which nothing is known but its declaration (package plan):
+//
+//   - Each run ends with the same objects as that without faults, and then nothing is called for several resyncs.
+//     Each owner has the children that it wants, in their desired state and ready, and none else.
+//   - No write changes an object of others, or a field that SetOwned does not set. An update has the
+//     resourceVersion and a deletion the UID of the object that the controller read.
+//   - A child that serves is not deleted before its successor is ready. No write is repeated because a cache does
+//     not show it yet.
+//   - Ready is True for a generation only if the children were as it asks, and ready, at some time since it
+//     began. It never goes back to an older generation. Conditions are valid.
+//   - Each change of Ready has one event, unless NoEvents is set.
+//
+// A failure prints the trace of its run, with each call and event, and the command that repeats it. With -short
+// one case in ten is run. -simulation.pairs sets the number of pairs of faults.
+//
+// The API server knows no server-side apply, no selectors, and no objects but those of the kind and of its
+// children, all in one namespace. Whoever needs to say more about a kind than its declaration does, writes a
+// rows.OwnerRow of it and calls TestController and TestRandomSequences.
 package reconciletest
 
 import (
@@ -62,4 +92,15 @@ func Test[F plan.Owner](t *testing.T, c Controller[F]) {
 		every = max(every, c.Every)
 	}
 	testWorkloads(t, owner, c.Start, all, every)
+}
+
+// TestRandom runs random steps of users under random faults. rapid minimizes a sequence that fails, prints it,
+// and stores it in testdata/rapid, so that the next run repeats it. -rapid.checks sets the number of sequences.
+func TestRandom[F plan.Owner](t *testing.T, c Controller[F]) {
+	t.Helper()
+	owner, err := derive(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	TestRandomSequences(t, owner, c.Start)
 }

@@ -25,7 +25,8 @@ func controllerOfPages(d defect) Controller[*Page] {
 	}
 }
 
-func TestPages(t *testing.T) { Test(t, controllerOfPages(defect{})) }
+func TestPages(t *testing.T)       { Test(t, controllerOfPages(defect{})) }
+func TestPagesRandom(t *testing.T) { TestRandom(t, controllerOfPages(defect{})) }
 
 func TestBrokenControllersOfAnyKindAreDetected(t *testing.T) {
 	for name, row := range map[string]struct {

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation tests a controller of Foos under faults, one and two in a run, with the
-// clock of testing/synctest, so that a minute takes no time and runs are repeatable. README.md
-// has the faults and the rules, of which none uses the code under test.
-//
-//	func TestSimulation(t *testing.T)       { simulation.TestController(t, footest.FooOwner, start) }
-//	func TestSimulationRandom(t *testing.T) { simulation.TestRandomSequences(t, footest.FooOwner, start) }
-//
-// To test another controller, pass another function that starts it; to test that of another kind
-// of owners, another row. For each row of footest.Kinds there are workloads, faults and rules.
-//
-// This file has the entry points for tests, and how a workload is run with and without faults.
+// How a workload is run with and without faults.
+
 package reconciletest
 
 import (
@@ -48,7 +39,7 @@ const (
 // client, such as kubernetes.New(client).
 type Start func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error
 
-// TestController runs each workload of a kind without faults, then once for each injection point of
+// TestController is like Test, for a kind whose rows the caller has. It runs each workload of a kind without faults, then once for each injection point of
 // that run and each fault that can happen there, and then with a second fault, at points
 // that the run with the first reached after it.
 func TestController(t *testing.T, owner *rows.OwnerRow, start Start) {

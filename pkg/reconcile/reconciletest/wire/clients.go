@@ -8,6 +8,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,8 @@ type Request struct {
 	Patch     []byte
 	// ResourceVersion is that from which a watch begins.
 	ResourceVersion string
+	// Selector is that of a list or a watch, or "".
+	Selector string
 }
 
 // NewClient returns a client that sends its requests to a server. Clientsets are made of it, such as
@@ -116,15 +119,14 @@ func (t transport) RoundTrip(sent *http.Request) (*http.Response, error) {
 }
 
 // answer returns the answer of the server. Without it, it refuses to begin a watch with the objects that there
-// are, as a server without the feature WatchList does, so that informers list first; and selectors.
+// are, as a server without the feature WatchList does, so that informers list first.
 func (t transport) answer(request *Request, query url.Values) (any, error) {
-	for _, unknown := range []string{"sendInitialEvents", "labelSelector", "fieldSelector"} {
-		if query.Get(unknown) != "" {
-			return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, request.Resource, field.ErrorList{
-				field.Forbidden(field.NewPath(unknown), "the simulation has none"),
-			})
-		}
+	if query.Has("sendInitialEvents") {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, request.Resource, field.ErrorList{
+			field.Forbidden(field.NewPath("sendInitialEvents"), "the simulation has no WatchList"),
+		})
 	}
+	request.Selector = cmp.Or(query.Get("labelSelector"), query.Get("fieldSelector"))
 	return t.server.Do(request)
 }
 
