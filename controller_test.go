@@ -53,9 +53,13 @@ func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Obje
 	}
 	kubeInformers := kubeinformers.NewSharedInformerFactory(kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(fooClient, 0)
+	kind := kinds.Foos(kinds.Clients{
+		Kube: kubeClient, Custom: fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers,
+	}, kinds.Options{Image: "nginx:1.29"})
+	kind.Rows, kind.Children = kind.Rows[:1], kind.Children[:1] // only the Deployment, whatever else a Foo may own one day
 	controller, err := NewController(Config{
 		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New("sample-controller", "Foo"),
-	}, kinds.Foos(kinds.Clients{Kube: kubeClient, Custom: fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers}, kinds.Options{Image: "nginx:1.29"}))
+	}, kind)
 	if err != nil {
 		t.Fatal(err)
 	}
