@@ -87,7 +87,7 @@ func derive[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) {
 	}
 	o := rows.OwnerRow{
 		Kind: kind.Untyped(), Kinds: d.kinds, New: d.new, Rename: d.named, Resize: d.resize,
-		NoObjects: c.NoObjects, NoEvents: c.NoEvents,
+		NoObjects: c.NoObjects, NoEvents: c.NoEvents, Probes: true,
 	}
 	if c.AtRest != nil {
 		o.AtRest = func(objects []rows.Object) []string { return c.AtRest(rules.World{Owner: &o, Objects: objects}) }

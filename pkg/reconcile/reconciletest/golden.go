@@ -36,8 +36,8 @@ func Golden[F plan.Owner](t *testing.T, kind *plan.Kind, folder string) {
 	}
 	found := 0
 	for _, file := range files {
-		if strings.HasSuffix(file, childrenSuffix) {
-			if owner := strings.TrimSuffix(file, childrenSuffix) + ".yaml"; !exists(owner) {
+		if name, isGolden := strings.CutSuffix(file, childrenSuffix); isGolden {
+			if owner := name + ".yaml"; !exists(owner) {
 				t.Errorf("%s has no owner: %s does not exist", file, owner)
 			}
 			continue

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A second kind, Page, which owns a ConfigMap, and a small loop for it on packages plan and table.
+// A second kind, Page, which owns a ConfigMap and a Secret, and a small loop for it on packages plan and table.
 
 package reconciletest
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/informers"
@@ -33,10 +35,10 @@ import (
 // Page asks for a ConfigMap with a text.
 type Page struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 
 	Spec   PageSpec   `json:"spec"`
-	Status PageStatus `json:"status,omitempty"`
+	Status PageStatus `json:"status,omitzero"`
 }
 
 type PageSpec struct {
@@ -60,7 +62,8 @@ func (p *Page) ResetProgress()                       {}
 
 func (p *Page) DeepCopyObject() runtime.Object {
 	c := *p
-	c.ObjectMeta, c.Status.Conditions = *p.ObjectMeta.DeepCopy(), append([]metav1.Condition(nil), p.Status.Conditions...)
+	p.DeepCopyInto(&c.ObjectMeta)
+	c.Status.Conditions = slices.Clone(p.Status.Conditions)
 	return &c
 }
 
@@ -82,7 +85,20 @@ var configMap = plan.Row[*Page, *corev1.ConfigMap]{
 		}
 		child.Data["text"] = page.Spec.Text
 	},
-	Keep: func(kept, found *corev1.ConfigMap) { kept.Data = found.Data },
+	Keep:   func(kept, found *corev1.ConfigMap) { kept.Data = found.Data },
+	Blocks: true,
+}
+
+// secret has the text of the ConfigMap.
+var secret = plan.Row[*Page, *corev1.Secret]{
+	Kind: "Secret", Resource: corev1.SchemeGroupVersion.WithResource("secrets"),
+	Name: func(page *Page) string { return page.Name },
+	SetOwned: func(child *corev1.Secret, _ *Page, view *plan.View) {
+		if of := view.Child("ConfigMap"); of != nil {
+			child.Data = map[string][]byte{of.GetName(): []byte(of.(*corev1.ConfigMap).Data["text"])}
+		}
+	},
+	Keep: func(kept, found *corev1.Secret) { kept.Data = found.Data },
 }
 
 var pages = plan.Kind{Name: "Page", Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "pages"}}
@@ -90,7 +106,7 @@ var pages = plan.Kind{Name: "Page", Resource: schema.GroupVersionResource{Group:
 // declaredPages returns the kind for those who do not read or write.
 func declaredPages() *plan.Kind {
 	kind := pages
-	kind.Children = append(kind.Children, configMap.Of(&kind))
+	kind.Children = []*plan.ChildKind{configMap.Of(&kind), secret.Of(&kind)}
 	return &kind
 }
 
@@ -99,8 +115,6 @@ type pageLoop struct {
 	defect
 
 	kind  *table.Kind
-	pages func(namespace string) *gentype.ClientWithList[*Page, *PageList]
-	kube  kubernetes.Interface
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
@@ -110,70 +124,46 @@ type defect struct{ noPrecondition, noRequeue, rewrites, trustsCache bool }
 // startPages returns a function that runs a controller.
 func startPages(d defect) Start {
 	return func(ctx context.Context, client rest.Interface, _ record.EventRecorder) error {
-		l := &pageLoop{defect: d, kube: kubernetes.New(client)}
-		l.pages = func(namespace string) *gentype.ClientWithList[*Page, *PageList] {
+		kube := kubernetes.New(client)
+		in := func(namespace string) *gentype.ClientWithList[*Page, *PageList] {
 			return gentype.NewClientWithList("pages", client, scheme.ParameterCodec, namespace, func() *Page { return &Page{} }, func() *PageList { return &PageList{} })
 		}
-		l.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, 5*time.Second))
-		pageInformer := cache.NewSharedIndexInformer(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return l.pages("").List(ctx, o)
-			},
-			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return l.pages("").Watch(ctx, o)
-			},
+		informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return in("").List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return in("").Watch(ctx, o) },
 		}, &Page{}, ResyncPeriod, cache.Indexers{})
-		factory := informers.NewSharedInformerFactory(l.kube, 0)
-		configMaps := factory.Core().V1().ConfigMaps().Informer()
-		l.kind = table.Of(pages, pageInformer, l.pages, table.Owns(configMap, configMaps, l.kube.CoreV1().ConfigMaps))
-		return l.run(ctx, pageInformer, configMaps)
+		core := informers.NewSharedInformerFactory(kube, 0).Core().V1()
+		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, 4*time.Second)
+		l := &pageLoop{defect: d, queue: workqueue.NewTypedRateLimitingQueue(limiter), kind: table.Of(pages, informer, in,
+			table.Owns(configMap, core.ConfigMaps().Informer(), kube.CoreV1().ConfigMaps),
+			table.Owns(secret, core.Secrets().Informer(), kube.CoreV1().Secrets))}
+		return l.run(ctx, informer, core.ConfigMaps().Informer(), core.Secrets().Informer())
 	}
 }
 
-func (l *pageLoop) run(ctx context.Context, pages, configMaps cache.SharedIndexInformer) error {
-	addChild := func(object any) {
-		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
-		}
-		child := object.(plan.Object)
-		if key, ok := l.kind.HolderKey(child); ok {
-			l.queue.Add(key)
-		}
-		if key, ok := l.kind.AdopterKey(child); ok {
-			l.queue.Add(key)
-		}
-		for _, key := range l.kind.AskingFor(l.kind.Rows[0], cache.MetaObjectToName(child), 100) {
-			l.queue.Add(key)
-		}
-	}
-	add := func(object any) {
-		if key, err := cache.DeletionHandlingObjectToName(object); err == nil {
-			l.queue.Add(key)
-		}
-	}
-	err := l.kind.Prepare()
-	handler := func(add func(any)) cache.ResourceEventHandlerFuncs {
-		return cache.ResourceEventHandlerFuncs{AddFunc: add, DeleteFunc: add, UpdateFunc: func(before, after any) {
-			add(before)
-			add(after)
-		}}
-	}
-	_, pagesErr := pages.AddEventHandler(handler(add))
-	_, childErr := configMaps.AddEventHandler(handler(addChild))
-	err = errors.Join(err, pagesErr, childErr)
+// run syncs each Page after each event.
+func (l *pageLoop) run(ctx context.Context, informers ...cache.SharedIndexInformer) error {
 	var wg sync.WaitGroup
-	wg.Go(func() { pages.RunWithContext(ctx) })
-	wg.Go(func() { configMaps.RunWithContext(ctx) })
+	add := func(any) {
+		for _, page := range l.kind.Owners.Cache.List() {
+			l.queue.Add(cache.MetaObjectToName(page.(*Page)))
+		}
+	}
+	errs := []error{l.kind.Prepare()}
+	for _, informer := range informers {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, _ any) { add(nil) }, DeleteFunc: add})
+		errs = append(errs, err)
+		wg.Go(func() { informer.RunWithContext(ctx) })
+		cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) // one after the other: each run makes the same calls
+	}
 	wg.Go(func() {
-		if cache.WaitForCacheSync(ctx.Done(), pages.HasSynced, configMaps.HasSynced) {
-			for l.next(ctx) {
-			}
+		for l.next(ctx) {
 		}
 	})
 	<-ctx.Done()
 	l.queue.ShutDown()
 	wg.Wait()
-	return err
+	return errors.Join(errs...)
 }
 
 func (l *pageLoop) next(ctx context.Context) bool {
@@ -202,44 +192,61 @@ func (l *pageLoop) sync(ctx context.Context, key cache.ObjectName) error {
 	if !l.rewrites && !needsWrites(l.kind.NewWorld(cached, find)) {
 		return nil
 	}
-	page, err := l.pages(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
+	page, err := l.kind.Owners.Get(ctx, key, metav1.GetOptions{})
+	if err != nil {
+		return err // if it is gone, the cache shows that before long
 	}
-	all, listErr := l.kube.CoreV1().ConfigMaps(key.Namespace).List(ctx, metav1.ListOptions{})
-	if err := errors.Join(err, listErr); err != nil {
-		return err
-	}
-	world := l.kind.NewWorld(page, func(row *plan.ChildKind) (found plan.Found) {
-		for i := range all.Items {
-			child := &all.Items[i]
-			if l.kind.IsControlledBy(child, page) {
-				found.Controlled = append(found.Controlled, child)
-			}
-			if child.Name == row.Name(page) {
-				found.Named = child
-			}
+	var errs []error
+	world := l.kind.NewWorld(page, func(of *plan.ChildKind) plan.Found {
+		if l.trustsCache {
+			return l.kind.Find(of, page)
 		}
+		found, err := l.findLive(ctx, of, page)
+		errs = append(errs, err)
 		return found
 	})
-	if l.trustsCache {
-		world = l.kind.NewWorld(page, find)
-	}
 	for step := range world.Steps() {
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
 		world.Record(step, l.take(ctx, step))
 	}
-	if err := world.Err(); err != nil {
+	if err := errors.Join(append(errs, world.Err())...); err != nil {
 		return err
 	}
-	after := world.Status(metav1.Now()).(*Page)
+	after := world.Status(metav1.Now())
 	if !plan.IsAtRest(after) {
 		l.queue.AddAfter(key, 5*time.Second) // the event that ends it may be lost, if its object was never in the cache
 	}
-	if !l.rewrites && equality.Semantic.DeepEqual(after.Status, page.Status) {
+	if !l.rewrites && equality.Semantic.DeepEqual(after.GetStatus(), page.GetStatus()) {
 		return nil
 	}
-	_, err = l.pages(key.Namespace).UpdateStatus(ctx, after, metav1.UpdateOptions{})
+	_, err = l.kind.Owners.UpdateStatus(ctx, after, metav1.UpdateOptions{})
 	return err
+}
+
+// findLive reads the child that a Page wants, and those that the caches have.
+func (l *pageLoop) findLive(ctx context.Context, of *plan.ChildKind, page plan.Owner) (found plan.Found, err error) {
+	row, names := l.kind.Row(of), sets.New(of.Name(page))
+	for _, child := range l.kind.ControlledBy(row, page) {
+		names.Insert(child.GetName())
+	}
+	for _, name := range sets.List(names) {
+		child, err := row.Get(ctx, cache.ObjectName{Namespace: page.GetNamespace(), Name: name}, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return found, err
+		}
+		if l.kind.IsControlledBy(child, page) {
+			found.Controlled = append(found.Controlled, child)
+		}
+		if name == of.Name(page) {
+			found.Named = child
+		}
+	}
+	return found, nil
 }
 
 // needsWrites reports whether there is anything to write by the caches.
@@ -255,34 +262,36 @@ func needsWrites(world *plan.World) bool {
 }
 
 func (l *pageLoop) take(ctx context.Context, step *plan.Step) (outcome plan.Outcome) {
-	configMaps := l.kube.CoreV1().ConfigMaps(step.Key.Namespace)
-	var child *corev1.ConfigMap
+	row := l.kind.Row(step.ChildKind)
 	switch step.Action {
 	case plan.ActionCreate:
-		child, outcome.Err = configMaps.Create(ctx, step.Desired(step.Owner, step.Earlier(), step.View).(*corev1.ConfigMap), metav1.CreateOptions{})
+		outcome.Child, outcome.Err = row.Create(ctx, step.Desired(step.Owner, step.Earlier(), step.View), metav1.CreateOptions{})
 	case plan.ActionUpdate, plan.ActionAdopt:
-		desired := step.DesiredUpdate(step.Found, step.Owner, step.View).(*corev1.ConfigMap)
+		desired := step.DesiredUpdate(step.Found, step.Owner, step.View)
 		if l.noPrecondition {
-			desired.ResourceVersion = ""
+			desired.SetResourceVersion("")
 		}
-		child, outcome.Err = configMaps.Update(ctx, desired, metav1.UpdateOptions{})
+		kind, patch, err := step.Patch(step.Found, desired)
+		if err != nil {
+			return plan.Outcome{Err: err}
+		}
+		outcome.Child, outcome.Err = row.Patch(ctx, step.Key, kind, patch, metav1.PatchOptions{})
 	case plan.ActionDelete:
 		// The Page may want it again since it was read.
-		page, err := l.pages(step.Key.Namespace).Get(ctx, step.Owner.GetName(), metav1.GetOptions{})
-		if err != nil || page.UID != step.Owner.GetUID() || page.Generation != step.Owner.GetGeneration() {
-			outcome.Err = errors.Join(err, errors.New("the Page changed"))
-			return outcome
+		page, err := l.kind.Owners.Get(ctx, cache.MetaObjectToName(step.Owner), metav1.GetOptions{})
+		if err != nil || page.GetUID() != step.Owner.GetUID() || page.GetGeneration() != step.Owner.GetGeneration() {
+			return plan.Outcome{Err: errors.Join(err, errors.New("the Page changed"))}
 		}
 		options := metav1.DeleteOptions{}
 		if !l.noPrecondition {
 			options.Preconditions = metav1.NewUIDPreconditions(string(step.Found.GetUID()))
 		}
-		outcome.Err = configMaps.Delete(ctx, step.Key.Name, options)
+		outcome.Err = row.Delete(ctx, step.Key, options)
 	default:
 		return step.AsFound()
 	}
-	if outcome.Err == nil && child != nil {
-		outcome.Child, outcome.Drift = child, step.DescribeDrift(child, step.Owner, step.View)
+	if outcome.Child != nil {
+		outcome.Drift = step.DescribeDrift(outcome.Child, step.Owner, step.View)
 	}
 	return outcome
 }

@@ -35,6 +35,8 @@ type OwnerRow struct {
 	// AtRest says what is wrong with a world that does not change any more, besides what holds for
 	// each kind. It may be nil.
 	AtRest func(objects []Object) []string
+	// Probes is true if the controller may read live what is not there.
+	Probes bool
 	// NoEvents is true if the controller records no events of its transitions.
 	NoEvents bool
 }
@@ -46,16 +48,6 @@ func Owner(o OwnerRow) *OwnerRow {
 		kind.owner = &o
 	}
 	return &o
-}
-
-// OwnerKind returns the row of objects that users write, and of which a controller writes only the
-// status. default may be nil.
-func OwnerKind[F Object](resource schema.GroupVersionResource, kind string, setDefaults func(F)) Row[F, F] {
-	return Row[F, F]{
-		Resource: resource, Kind: kind, Default: setDefaults,
-		Generation: func(before, after F) bool { return SpecChanged(before, after) },
-		ClearOwned: func(F, F) {},
-	}
 }
 
 // owned are the methods of plan.Owner that the tests call. This package does not import plan, whose tests
