@@ -225,7 +225,8 @@ func (r *request) pause(d time.Duration) bool {
 // committed traces the result of a request, and counts refusals.
 func (c *cluster) committed(r *request, err error) {
 	c.tracef("%s: %s -> %s", r.conn.name, r.point, resultOf(err))
-	if err != nil && !(c.owner.Probes && r.Verb == "get" && apierrors.IsNotFound(err)) {
+	isProbe := c.owner.Probes && r.Verb == "get" && apierrors.IsNotFound(err)
+	if err != nil && !isProbe {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.refused++

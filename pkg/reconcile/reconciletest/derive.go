@@ -5,10 +5,13 @@
 package reconciletest
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -52,11 +55,11 @@ type derived[F plan.Owner] struct {
 // derive returns the rows of a kind. They know nothing but its declaration: what is right at the end of a
 // run, the run without faults says, too.
 func derive[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) {
+	if c.Kind == nil || reflect.ValueOf(&c.Example).Elem().IsZero() || c.Start == nil || len(c.Edits) == 0 {
+		return nil, errors.New("a Controller needs a Kind, an Example, a function Start and at least one of Edits")
+	}
 	d := &derived[F]{Controller: c}
 	d.Example = d.owner("a")
-	if len(c.Edits) == 0 {
-		return nil, fmt.Errorf("the controller of %s has no Edits: give at least one change of a spec", c.Kind.Name)
-	}
 	kind := rows.Row[F, F]{
 		Resource: c.Kind.Resource, Kind: c.Kind.Name, Default: c.Default,
 		Generation: rows.SpecChanged[F],
@@ -75,14 +78,15 @@ func derive[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) {
 		}
 		d.kinds = append(d.kinds, d.row(i, child))
 	}
-	for _, edit := range c.Edits {
-		if edited := d.owner("a"); d.rename == nil {
-			edit(edited)
-			for _, child := range c.Kind.Children {
-				if child.Name(edited) != child.Name(d.Example) {
-					d.rename = edit
-				}
-			}
+	for i, edit := range c.Edits {
+		edited := d.owner("a")
+		edit(edited)
+		if equality.Semantic.DeepEqual(edited.GetSpec(), d.Example.GetSpec()) {
+			return nil, fmt.Errorf("edit %d does not change the spec of the example", i+1)
+		}
+		isRename := slices.ContainsFunc(c.Kind.Children, func(child *plan.ChildKind) bool { return child.Name(edited) != child.Name(d.Example) })
+		if isRename && d.rename == nil {
+			d.rename = edit
 		}
 	}
 	o := rows.OwnerRow{

@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
 func controllerOfPages(d defect) Controller[*Page] {
@@ -56,6 +60,39 @@ func TestBrokenControllersOfAnyKindAreDetected(t *testing.T) {
 				t.Errorf("no violation contains %q:\n%s", row.violation, strings.Join(violations, "\n"))
 			}
 		})
+	}
+}
+
+func TestWrongControllersAreRefused(t *testing.T) {
+	for says, change := range map[string]func(c *Controller[*Page]){
+		"needs a Kind":                    func(c *Controller[*Page]) { c.Example = nil },
+		"at least one of Edits":           func(c *Controller[*Page]) { c.Edits = nil },
+		"edit 2 does not change the spec": func(c *Controller[*Page]) { c.Edits[1] = func(*Page) {} },
+		"wants no ConfigMap":              func(c *Controller[*Page]) { c.Kind.Children[0].Wanted = func(plan.Owner) bool { return false } },
+		`the row of the kind "ConfigMap" la`: func(c *Controller[*Page]) {
+			c.Kind.Children[0] = plan.Row[*Page, *corev1.ConfigMap]{Kind: "ConfigMap"}.Of(c.Kind)
+		},
+	} {
+		c := controllerOfPages(defect{})
+		change(&c)
+		if _, err := derive(c); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("it says %v, want %q", err, says)
+		}
+	}
+}
+
+func TestDriftIsInEachOwnedField(t *testing.T) {
+	owner, err := derive(controllerOfPages(defect{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := owner.Asking("a", "web", 1)
+	for _, kind := range owner.Kinds {
+		child := kind.Stored(page)
+		kind.Drift(child, nil)
+		if kind.Differs(child, page) == "" || kind.DescribeTaken(kind.Stored(page), child, nil) != "" {
+			t.Errorf("%v has drifted by %q, and in fields of others by %q", child, kind.Differs(child, page), kind.DescribeTaken(kind.Stored(page), child, nil))
+		}
 	}
 }
 
