@@ -59,7 +59,7 @@ type inspector func(stored, next rows.Object)
 // noInspection is the inspector of writes that are not the controller's.
 func noInspection(_, _ rows.Object) {}
 
-// apiServer is an API server of Foos and their children in memory. Unlike a fake clientset
+// apiServer is an API server of owners and their children in memory. Unlike a fake clientset
 // it keeps its history: a watch begins at a version, and it can lag, end and be resumed;
 // a list can be answered from an old version.
 //

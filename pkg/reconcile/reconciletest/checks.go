@@ -59,7 +59,7 @@ func (c *cluster) check(rest time.Duration) []rows.Object {
 	return w.Objects
 }
 
-// checkNothingIsPending checks that an object has come to its end: no workload leaves a Foo
+// checkNothingIsPending checks that an object has come to its end: no workload leaves an owner
 // suspended, a child that goes, or one that does not become ready.
 func (c *cluster) checkNothingIsPending(object rows.Object) {
 	if c.owner.Is(object) {
@@ -78,7 +78,7 @@ func (c *cluster) sinceFault() time.Duration {
 	return time.Since(c.lastFault)
 }
 
-// checkReadiness checks that no Foo ever reported Ready before it was ready.
+// checkReadiness checks that no owner ever reported Ready before it was ready.
 func (c *cluster) checkReadiness() {
 	history := rules.History{Owner: c.owner}
 	changes, _ := c.api.next(0)
@@ -196,7 +196,7 @@ func (c *connection) inspectLate(stored, next rows.Object) {
 }
 
 // inspectRefused checks that a write was not refused because the controller forgot what it
-// last wrote for the same Foo: for some time, it waits until its cache has that.
+// last wrote for the same owner: for some time, it waits until its cache has that.
 func (c *connection) inspectRefused(r *request, err error) {
 	own, ok := c.own[r.point.id]
 	sent, isObject := r.Sent.(rows.Object)
@@ -227,7 +227,7 @@ func (c *connection) recreated(id objectID, stored, next, foo rows.Object) strin
 	return ""
 }
 
-// generationOf identifies a Foo and its generation.
+// generationOf identifies an owner and its generation.
 func generationOf(foo rows.Object) string {
 	return fmt.Sprintf("%s, generation %d", foo.GetUID(), foo.GetGeneration())
 }

@@ -82,7 +82,7 @@ type cluster struct {
 	shared int
 	// lastFault is when the last fault was injected.
 	lastFault time.Time
-	// removed holds, for each child that a controller deleted, the Foo's UID and generation
+	// removed holds, for each child that a controller deleted, the owner's UID and generation
 	// at that time.
 	removed map[objectID]string
 }

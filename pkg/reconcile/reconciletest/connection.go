@@ -51,12 +51,12 @@ type connection struct {
 	stale bool
 	// lossy is true if the cache lacks an event, although it has later ones.
 	lossy bool
-	// pendingEvents counts, for each Foo, the transitions of Ready that have no event
+	// pendingEvents counts, for each owner, the transitions of Ready that have no event
 	// yet.
 	pendingEvents map[types.UID]int
-	// transitions holds the last transition of each Foo that this controller stored.
+	// transitions holds the last transition of each owner that this controller stored.
 	transitions map[types.UID]readiness
-	// overtaken counts, for each Foo, the transitions whose answer was lost, and which
+	// overtaken counts, for each owner, the transitions whose answer was lost, and which
 	// another controller had overwritten when this one learned that.
 	overtaken map[types.UID]int
 	// own holds the last write of each object for which the controller got an answer.

@@ -25,7 +25,7 @@ func controllerOfPages(d defect) Controller[*Page] {
 			func(page *Page) { page.Spec.Text = "two" },
 			func(page *Page) { page.Spec.Name = "api" },
 		},
-		Start: startPages(d), NoEvents: true, Every: 10,
+		Start: startPages(d), NoEvents: true, Every: 25,
 	}
 }
 

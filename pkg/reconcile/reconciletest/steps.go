@@ -268,7 +268,7 @@ func (u *randomUser) failOnViolations(t *rapid.T) {
 }
 
 // injectLater adds a pending fault. It leaves out second controllers, because two with
-// different caches write a Foo's status alternately until the caches agree.
+// different caches write an owner's status alternately until the caches agree.
 func (u *randomUser) injectLater(t *rapid.T) {
 	verbs := rapid.SampledFrom([][]string{
 		{"get"}, {"create", "update", "update-status", "delete"}, {"list", "watch"}, {"event-added", "event-modified", "event-deleted"},

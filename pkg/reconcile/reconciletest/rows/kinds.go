@@ -30,18 +30,18 @@ type Row[F, T Object] struct {
 	Kind     string
 	// Blocks is true if the controller writes no later kind until this one is in its desired state.
 	Blocks bool
-	// Wanted reports whether a Foo asks for a child, and Ask makes one ask. They are nil if
-	// each Foo does.
+	// Wanted reports whether an owner asks for a child, and Ask makes one ask. They are nil if
+	// each owner does.
 	Wanted func(foo F) bool
 	Ask    func(foo F)
-	// NamedBy is the field of the Foo that gives a child its name, and Name returns it.
+	// NamedBy is the field of the owner that gives a child its name, and Name returns it.
 	NamedBy string
 	Name    func(foo F) string
-	// New returns a child as a Foo asks, as the controller creates it. Name, namespace and
+	// New returns a child as an owner asks, as the controller creates it. Name, namespace and
 	// owner are set for it.
 	New func(foo F) T
 	// Foreign returns an object that someone else made. By default it is one of New for
-	// another Foo, which has drifted.
+	// another owner, which has drifted.
 	Foreign func() T
 	// Default sets what the API server sets, and Invalid reports whether it refuses an
 	// object. They may be nil.
@@ -54,38 +54,38 @@ type Row[F, T Object] struct {
 	// Generation reports whether a write raises the generation. It is nil if the API
 	// server counts none for the kind.
 	Generation func(before, after T) bool
-	// ClearOwned removes the fields that a Foo owns, or for a nil Foo those that any Foo
+	// ClearOwned removes the fields that an owner owns, or for a nil owner those that any owner
 	// may own.
 	ClearOwned func(object T, foo F)
-	// Differs says in which owned fields an object differs from what a Foo asks for, or "".
+	// Differs says in which owned fields an object differs from what an owner asks for, or "".
 	Differs func(object T, foo F) string
-	// Drift changes each field that a Foo owns, or for a nil Foo that any Foo may own.
+	// Drift changes each field that an owner owns, or for a nil owner that any owner may own.
 	Drift func(object T, foo F)
 	// Edit changes fields of others. It may be nil; labels and annotations are changed for
 	// it.
 	Edit func(object T, note string)
-	// EditOptional changes the fields that a Foo may leave to others, such as replicas. It
+	// EditOptional changes the fields that an owner may leave to others, such as replicas. It
 	// is nil if there are none.
 	EditOptional func(object T)
 	// Advance makes the next change that the cluster's own controllers make to the status,
 	// and reports whether there was one. It is nil if they make none.
 	Advance func(object T) bool
-	// Unready says why a Foo can't be ready yet by an object that is as it asks, or "". It
+	// Unready says why an owner can't be ready yet by an object that is as it asks, or "". It
 	// is nil if each will do.
 	Unready func(object T) string
 	// Serves reports whether an object does work that would be missing without it, so that
 	// it stays until one of another name is ready. It is nil if none does.
 	Serves func(object T) bool
-	// NotInherited says what of an earlier object a new one should have, because a Foo leaves
+	// NotInherited says what of an earlier object a new one should have, because an owner leaves
 	// it to others, and has not, or "". It is nil if there is nothing of the kind.
 	NotInherited func(object, earlier T, foo F) string
-	// Misreported says what a Foo's status reports falsely of its child at rest, or "". It
+	// Misreported says what an owner's status reports falsely of its child at rest, or "". It
 	// may be nil.
 	Misreported func(foo F, object T) string
 	// Busy says why the cluster's own controllers may still write to an object, or "". It
 	// is nil if there are none.
 	Busy func(object T) string
-	// Settled sets what a Foo's status reports of its child at rest, and returns the
+	// Settled sets what an owner's status reports of its child at rest, and returns the
 	// message of its condition Ready. It is nil if the status reports nothing of it.
 	Settled func(foo F) (message string)
 }
@@ -230,11 +230,11 @@ func (k *Kind) ForeignNamed(name string) Object {
 	return object
 }
 
-// IsOptional reports whether a Foo may go without a child of the kind.
+// IsOptional reports whether an owner may go without a child of the kind.
 func (k *Kind) IsOptional() bool { return k.mayBeUnwanted }
 
-// Unset makes a Foo cease to ask for a child that it may go without: the fields that Ask sets
-// are as in a new Foo.
+// Unset makes an owner cease to ask for a child that it may go without: the fields that Ask sets
+// are as in a new owner.
 func (k *Kind) Unset(foo Object) {
 	if k.mayBeUnwanted {
 		plain, asking := k.owner.New("a", "a", 1), k.owner.New("a", "a", 1)

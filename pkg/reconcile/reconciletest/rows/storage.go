@@ -235,8 +235,8 @@ func SpecChanged[T Object](before, after T) bool {
 	return was.IsValid() && !equality.Semantic.DeepEqual(was.Interface(), is.Interface())
 }
 
-// OthersPart returns a copy of an object without the fields that a Foo owns, or for a nil
-// Foo without those that any Foo may own, and without those that the API server sets.
+// OthersPart returns a copy of an object without the fields that an owner owns, or for a nil
+// owner without those that any owner may own, and without those that the API server sets.
 func (k *Kind) OthersPart(object, foo Object) Object {
 	part := CopyOf(object)
 	part.SetResourceVersion("")
@@ -252,7 +252,7 @@ func (k *Kind) OthersPart(object, foo Object) Object {
 	return part
 }
 
-// DescribeTaken says what of others a write changes, or "". foo is nil if any Foo may
+// DescribeTaken says what of others a write changes, or "". foo is nil if any owner may
 // have asked for the write. An adoption removes the annotation that asked for it.
 func (k *Kind) DescribeTaken(found, write, foo Object) string {
 	was, is := k.OthersPart(found, foo), k.OthersPart(write, foo)

@@ -38,7 +38,7 @@ import (
 type History struct {
 	Owner *rows.OwnerRow
 
-	// kinds are those that a ready Foo must have, or nil for all.
+	// kinds are those that a ready owner must have, or nil for all.
 	kinds []*rows.Kind
 
 	mu      sync.Mutex
@@ -59,7 +59,7 @@ type state struct {
 	deleted     bool
 }
 
-// Add records a state of a Foo or of a child, or its deletion. Call it in the order of the
+// Add records a state of an owner or of a child, or its deletion. Call it in the order of the
 // watch.
 func (h *History) Add(object rows.Object, deleted bool) {
 	h.mu.Lock()
@@ -128,9 +128,9 @@ func parseVersion(text string) uint64 {
 	return version
 }
 
-// Lies returns a sentence for each state in which a Foo falsely reported Ready=True. It
+// Lies returns a sentence for each state in which an owner falsely reported Ready=True. It
 // ignores states from before the record began. If the environment variable RECORDED_STATUSES
-// names a directory, it writes each distinct state of a Foo there, with what tools may judge by:
+// names a directory, it writes each distinct state of an owner there, with what tools may judge by:
 // the generation, the spec and the status, without times.
 func (h *History) Lies() ([]string, error) { return h.LiesUntil(math.MaxUint64) }
 
@@ -139,8 +139,8 @@ func (h *History) LiesUntil(upTo uint64) (lies []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	folder := os.Getenv("RECORDED_STATUSES")
-	claimed := uint64(0) // when the last generation began that a Foo has reported as ready
-	for s, began := range h.ofFoos(upTo) {
+	claimed := uint64(0) // when the last generation began that an owner has reported as ready
+	for s, began := range h.ofOwners(upTo) {
 		if folder != "" {
 			err = errors.Join(err, h.keep(folder, s.object, len(h.unmet(s.object, began, s.from)) == 0))
 		}
@@ -152,9 +152,9 @@ func (h *History) LiesUntil(upTo uint64) (lies []string, err error) {
 	return lies, err
 }
 
-// ofFoos yields the states of all Foos up to a version, and at which version the generation of each
+// ofOwners yields the states of all owners up to a version, and at which version the generation of each
 // began. It leaves out a generation that was reported as ready before the record began.
-func (h *History) ofFoos(upTo uint64) iter.Seq2[state, uint64] {
+func (h *History) ofOwners(upTo uint64) iter.Seq2[state, uint64] {
 	return func(yield func(state, uint64) bool) {
 		for _, states := range h.objects {
 			if !h.Owner.Is(states[0].object) {
@@ -173,7 +173,7 @@ func (h *History) ofFoos(upTo uint64) iter.Seq2[state, uint64] {
 	}
 }
 
-// liesAt returns a sentence for each child that a Foo did not have, ready, at any moment
+// liesAt returns a sentence for each child that an owner did not have, ready, at any moment
 // since its generation began.
 func (h *History) liesAt(foo rows.Object, began, version uint64) []string {
 	var lies []string
@@ -184,7 +184,7 @@ func (h *History) liesAt(foo rows.Object, began, version uint64) []string {
 	return lies
 }
 
-// unmet returns the kinds of the children that a Foo asks for and did not have, ready, at
+// unmet returns the kinds of the children that an owner asks for and did not have, ready, at
 // any moment between two versions.
 func (h *History) unmet(foo rows.Object, from, until uint64) []*rows.Kind {
 	var unmet []*rows.Kind
@@ -201,14 +201,14 @@ func (h *History) unmet(foo rows.Object, from, until uint64) []*rows.Kind {
 	return unmet
 }
 
-// ClaimsReady reports whether a Foo's status says that its current generation is ready.
+// ClaimsReady reports whether an owner's status says that its current generation is ready.
 func ClaimsReady(foo rows.Object) bool {
 	ready := rows.ConditionOf(foo)
 	return ready != nil && ready.Status == metav1.ConditionTrue &&
 		(ready.ObservedGeneration >= foo.GetGeneration() || rows.ObservedGenerationOf(foo) >= foo.GetGeneration())
 }
 
-// between returns the states of a Foo's child between two versions, including the state
+// between returns the states of an owner's child between two versions, including the state
 // at the first.
 func (h *History) between(kind *rows.Kind, foo rows.Object, from, until uint64) []state {
 	all := h.objects[objectKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)}}]
@@ -226,7 +226,7 @@ func (h *History) between(kind *rows.Kind, foo rows.Object, from, until uint64) 
 	return between
 }
 
-// Obstacle says why a Foo is not ready by a child, or "".
+// Obstacle says why an owner is not ready by a child, or "".
 func Obstacle(kind *rows.Kind, child rows.Object, foo rows.Object) string {
 	owner := metav1.GetControllerOf(child)
 	switch {
@@ -274,7 +274,7 @@ func (h *History) at(key objectKey, version uint64) rows.Object {
 	return nil
 }
 
-// describe describes the states of the child that a Foo asks for.
+// describe describes the states of the child that an owner asks for.
 func (h *History) describe(kind *rows.Kind, foo rows.Object, from, until uint64) string {
 	states := []string{"wanted by " + string(foo.GetUID())}
 	for _, s := range h.between(kind, foo, from, until) {
@@ -283,10 +283,10 @@ func (h *History) describe(kind *rows.Kind, foo rows.Object, from, until uint64)
 	return strings.Join(states, "; ")
 }
 
-// recorded is a state of a Foo as test/waiters reads it.
+// recorded is a state of an owner as test/waiters reads it.
 type recorded struct {
-	// CarriedOut is true if there was a moment since the Foo's generation began at which the
-	// Foo had all that it asks for, ready.
+	// CarriedOut is true if there was a moment since the owner's generation began at which the
+	// owner had all that it asks for, ready.
 	CarriedOut bool           `json:"carriedOut"`
 	Foo        map[string]any `json:"foo"`
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The rules: what is wrong with a controller's write of a child, with the world at rest, and with
-// the service of a Foo that was ready.
+// the service of an owner that was ready.
 
 package rules
 
@@ -336,7 +336,7 @@ type span struct {
 	child       string
 }
 
-// interruptionsOf checks the states of a Foo. All must have one UID.
+// interruptionsOf checks the states of an owner. All must have one UID.
 func (h *History) interruptionsOf(states []state, inService func(rows.Object) bool) []string {
 	first := slices.IndexFunc(states, func(s state) bool { return ClaimsReady(s.object) })
 	if first < 0 {
@@ -363,7 +363,7 @@ func (h *History) interruptionsOf(states []state, inService func(rows.Object) bo
 	return sentences
 }
 
-// servedBy returns the times in which children that a Foo controlled were in service, by
+// servedBy returns the times in which children that an owner controlled were in service, by
 // their beginning.
 func (h *History) servedBy(foo rows.Object, inService func(rows.Object) bool) []span {
 	var spans []span
