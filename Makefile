@@ -103,12 +103,20 @@ vet: ## Run go vet in each module
 lint: bin/golangci-lint ## Run golangci-lint in each module
 	$(check) lint
 
+.PHONY: api-check
+test-all: api-check
+api-check: bin/apidiff ## Compare the exported API of the library with that of the last release
+	$(check) api hack/api.sh
+
 # Programs are always rebuilt, because only the go command knows whether they are up to date.
 .PHONY: FORCE
 FORCE:
 
 bin/sample-controller: FORCE
 	@hack/build.sh -stamp . . $@
+
+bin/apidiff: FORCE
+	@hack/build.sh tools/lint golang.org/x/exp/cmd/apidiff $@
 
 bin/golangci-lint: FORCE
 	@hack/build.sh tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@
