@@ -115,16 +115,12 @@ func Of(kind *plan.Kind, foo plan.Owner, objects World, now metav1.Time) *Sync {
 	sync := &Sync{Kind: kind, Owner: kept(kind.Transform, foo)}
 	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) plan.Found {
 		named := func(owner plan.Owner) plan.Object {
-			return objects.at(row.Resource, cache.ObjectName{Namespace: owner.GetNamespace(), Name: row.Name(owner)})
+			return kept(row.Transform, objects.at(row.Resource, cache.ObjectName{Namespace: owner.GetNamespace(), Name: row.Name(owner)}))
 		}
-		found := plan.Found{Named: kept(row.Transform, named(foo)), Controlled: objects.ControlledBy(row, foo)}
-		if found.Holder = kind.HolderOf(found.Named, func(key cache.ObjectName) plan.Owner {
+		return row.Find(foo, objects.ControlledBy(row, foo), named, func(key cache.ObjectName) plan.Owner {
 			owner, _ := objects.at(kind.Resource, key).(plan.Owner)
 			return owner
-		}); found.Holder != nil {
-			found.HolderNamed = named(found.Holder)
-		}
-		return found
+		})
 	})
 	for step := range world.Steps() {
 		world.Record(step, sync.take(step, objects.at(step.Resource, step.Key)))

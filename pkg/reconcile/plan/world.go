@@ -12,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/reconcile/failure"
 )
@@ -51,6 +52,16 @@ type Found struct {
 	// that it wants. Both are nil if they are unknown.
 	Holder      Owner
 	HolderNamed Object
+}
+
+// Find returns what there is of a kind for an owner. named returns the object with the name of the child
+// that an owner wants, and holder the owner with a key; either may return nil.
+func (c *ChildKind) Find(owner Owner, controlled []Object, named func(owner Owner) Object, holder func(key cache.ObjectName) Owner) Found {
+	found := Found{Named: named(owner), Controlled: controlled}
+	if found.Holder = c.OwnerKind.HolderOf(found.Named, holder); found.Holder != nil {
+		found.HolderNamed = named(found.Holder)
+	}
+	return found
 }
 
 // NewWorld returns the World according to the caches, which read returns.

@@ -81,11 +81,7 @@ func (k *Kind) Row(of *plan.ChildKind) *Children {
 // Find returns what the caches have of a kind of children for an owner, for plan.Kind.NewWorld.
 func (k *Kind) Find(of *plan.ChildKind, owner plan.Owner) plan.Found {
 	row := k.Row(of)
-	found := plan.Found{Named: row.Named(owner), Controlled: k.ControlledBy(row, owner)}
-	if found.Holder = k.HolderOf(found.Named, k.Owner); found.Holder != nil {
-		found.HolderNamed = row.Named(found.Holder)
-	}
-	return found
+	return of.Find(owner, k.ControlledBy(row, owner), row.Named, k.Owner)
 }
 
 // Named returns the cached object with the name of the child that an owner wants, or nil.
