@@ -141,12 +141,16 @@ func startPages(d defect) Start {
 	}
 }
 
+// gather is how long a sync waits for the other events of its moment, which arrive in any order: with them all, each run
+// makes the same calls. No sum of the times of events equals a sum of it.
+const gather = 313 * time.Microsecond
+
 // run syncs each Page after each event.
 func (l *pageLoop) run(ctx context.Context, informers ...cache.SharedIndexInformer) error {
 	var wg sync.WaitGroup
 	add := func(any) {
 		for _, page := range l.kind.Owners.Cache.List() {
-			l.queue.Add(cache.MetaObjectToName(page.(*Page)))
+			l.queue.AddAfter(cache.MetaObjectToName(page.(*Page)), gather)
 		}
 	}
 	errs := []error{l.kind.Prepare()}
