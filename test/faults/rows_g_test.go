@@ -76,9 +76,10 @@ var rowsG = []*scenario{
 				began := time.Now()
 				tr.flap(r, "a")
 				tr.stableAndQuiet()
-				if attempts := len(r.made(since(began), isDeploymentWrite)); attempts > maxRefused {
-					tr.failf("it repeated a rejected update %d times while the Deployment's status changed %d times",
-						attempts, statusChanges)
+				most := backoffAttempts(time.Since(began))
+				if attempts := len(r.made(since(began), isDeploymentWrite)); attempts > most {
+					tr.failf("it repeated a rejected update %d times while the Deployment's status changed %d times; a back-off does at most %d times",
+						attempts, statusChanges, most)
 				}
 			}, tr.withdraw)
 			tr.scaleFoo("a", 2) // the new spec ends the back-off
@@ -214,9 +215,18 @@ const (
 	// statusChanges is how often the status of a Deployment changes while an update is
 	// refused.
 	statusChanges = 40
-	// maxRefused bounds the attempts of that update meanwhile.
-	maxRefused = 10
+	// firstRetry is the shortest time after which either controller repeats a failed call.
+	firstRetry = 5 * time.Millisecond
 )
+
+// backoffAttempts returns how many attempts a back-off makes in a time if each pause is twice the last.
+// On a busy machine a row takes longer, and allows more.
+func backoffAttempts(elapsed time.Duration) (attempts int) {
+	for at, pause := time.Duration(0), firstRetry; at <= elapsed; at, pause = at+pause, 2*pause {
+		attempts++
+	}
+	return attempts
+}
 
 // flap changes a condition in a Deployment's status again and again.
 func (tr *trial) flap(r *replica, deployment string) {
