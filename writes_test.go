@@ -243,3 +243,64 @@ func TestRefusedWritesAreCountedByCause(t *testing.T) {
 			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
 	})
 }
+
+// While a changed name waits, the child in service is what an autoscaler and the user see.
+func TestTheChildInServiceIsReported(t *testing.T) {
+	for name, row := range map[string]struct {
+		options []footest.FooOption
+		others  []footest.Object
+		refused bool
+	}{
+		"suspended":         {[]footest.FooOption{footest.Suspended}, nil, false},
+		"the name is taken": {nil, []footest.Object{footest.Child("b", footest.Named("new"))}, false},
+		"being deleted":     {nil, []footest.Object{footest.Child("b", footest.Named("new"), footest.Terminating)}, false},
+		"refused":           {nil, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			foo := settledFoo(append(row.options, footest.WithGeneration(2), footest.WithChildName("new"))...)
+			objects := world(foo, footest.Child("a"))
+			for _, other := range row.others {
+				objects = append(objects, other)
+			}
+			test(t, objects, func(f *fixture) {
+				if row.refused {
+					f.refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+				}
+				defer f.start(2)()
+				advance(time.Minute)
+				want, got := footest.Settled("a"), f.cachedFoo("a").Status
+				footest.ExpectEqual(t, "the Pods and their selector", []any{want.Replicas, want.AvailableReplicas, want.Selector},
+					[]any{got.Replicas, got.AvailableReplicas, got.Selector})
+			})
+		})
+	}
+}
+
+// A user who removes the cause of a refusal, here from the child, need not wait for the back-off.
+func TestARefusedAdoptionIsTriedAgainWhenTheChildChanges(t *testing.T) {
+	test(t, world(footest.Foo("a"), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))), func(f *fixture) {
+		refused := f.refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		defer f.start(2)()
+		advance(20 * time.Minute)
+		refused.over.Store(true)
+		f.change("web", func(child footest.Object) { child.SetGeneration(child.GetGeneration() + 1) })
+		advance(2 * time.Second)
+		f.expectWanted()
+	})
+}
+
+func TestAFailedReadNamesItsChild(t *testing.T) {
+	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a"), oldChild()), func(f *fixture) {
+		f.on("get", children, func(action clienttesting.Action) error {
+			if action.(clienttesting.GetAction).GetName() == "old" {
+				return serverFails
+			}
+			return nil
+		})
+		defer f.start(2)()
+		advance(time.Minute)
+		if ready := footest.ReadyOf(f.cachedFoo("a").Status); !strings.Contains(ready.Message, `"old" could not be checked yet`) {
+			t.Errorf("the condition is %q", ready.Message)
+		}
+	})
+}
