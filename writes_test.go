@@ -8,6 +8,8 @@ package main
 import (
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/yaml"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/test/footest"
 )
@@ -242,6 +247,35 @@ func TestRefusedWritesAreCountedByCause(t *testing.T) {
 			`sample_controller_sync_duration_seconds_count{result="error"} 1`,
 			`sample_controller_sync_duration_seconds_count{result="success"} 0`)
 	})
+}
+
+// Each file has Foos of all kinds and their Deployments as a release left them, on a real API server.
+func TestAnUpdateWritesNothingToObjectsAtRest(t *testing.T) {
+	const folder = "testdata/at-rest"
+	files, err := os.ReadDir(folder)
+	footest.Must(t, err)
+	for _, file := range files {
+		t.Run(file.Name(), func(t *testing.T) {
+			recorded, err := os.ReadFile(filepath.Join(folder, file.Name()))
+			footest.Must(t, err)
+			var list struct{ Items []runtime.RawExtension }
+			footest.Must(t, yaml.Unmarshal(recorded, &list))
+			var objects []runtime.Object
+			for _, item := range list.Items {
+				object, _, err := fooscheme.Codecs.UniversalDeserializer().Decode(item.Raw, nil, nil)
+				if runtime.IsNotRegisteredError(err) {
+					object, _, err = scheme.Codecs.UniversalDeserializer().Decode(item.Raw, nil, nil)
+				}
+				footest.Must(t, err)
+				objects = append(objects, object)
+			}
+			testRunning(t, objects, func(f *fixture) {
+				advance(time.Hour)
+				f.expectWrites()
+				f.expectEvents()
+			})
+		})
+	}
 }
 
 // While a changed name waits, the child in service is what an autoscaler and the user see.

