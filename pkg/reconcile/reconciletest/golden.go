@@ -78,7 +78,7 @@ func compareChildren[F plan.Owner](kind *plan.Kind, file string, update bool) er
 	}
 	if !bytes.Equal(want, got) {
 		return fmt.Errorf("%s differs from the children that the owner wants (-file +wanted). If they are right, run the test with -update:\n%s",
-			golden, diff.Diff(string(want), string(got)))
+			golden, diff.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")))
 	}
 	return nil
 }
