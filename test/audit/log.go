@@ -44,32 +44,26 @@ func OpenAtEnd(path string) (*Log, error) {
 }
 
 // Next returns what was written since the last call.
-func (l *Log) Next() ([]Write, error) {
+func (l *Log) Next() (writes []Write, err error) {
 	for {
-		renamed, err := renamedLogs(l.Path)
-		if err != nil {
-			return nil, err
+		content, err := readFrom(l.Path, l.offset)
+		renamed, errRenamed := renamedLogs(l.Path)
+		isLast := l.read == len(renamed)
+		if !isLast { // what was read is of a newer file
+			content, err = readFrom(renamed[l.read], l.offset)
 		}
-		var content []byte
-		offset := l.offset
-		for _, path := range append(renamed[l.read:], l.Path) {
-			more, err := readFrom(path, offset)
-			if err != nil {
-				return nil, err
-			}
-			offset += int64(len(more))
-			content = append(content, more...)
-			if path != l.Path {
-				offset = 0
-			}
+		if err := errors.Join(err, errRenamed); err != nil {
+			return writes, err
 		}
-		if now, err := renamedLogs(l.Path); err != nil {
-			return nil, err
-		} else if len(now) != len(renamed) {
-			continue // The file was renamed meanwhile: what was read has a gap.
+		lines, good, err := readLines(bytes.NewReader(content), func(w Write) { writes = append(writes, w) })
+		if err == nil && good < lines {
+			err = fmt.Errorf("%s: %d of %d new lines are not audit events", l.Path, lines-good, lines)
 		}
-		l.read, l.offset = len(renamed), offset
-		return parseLines(content)
+		l.offset += int64(len(content))
+		if isLast || err != nil {
+			return writes, err
+		}
+		l.read, l.offset = l.read+1, 0
 	}
 }
 
@@ -100,19 +94,6 @@ func readFrom(path string, offset int64) ([]byte, error) {
 	return content[:bytes.LastIndexByte(content, '\n')+1], err
 }
 
-func parseLines(content []byte) ([]Write, error) {
-	var all []Write
-	var errs []error
-	for line := range bytes.Lines(content) {
-		write, err := parse(line)
-		if write != nil {
-			all = append(all, *write)
-		}
-		errs = append(errs, err)
-	}
-	return all, errors.Join(errs...)
-}
-
 // longestLine is the greatest size of a line in bytes. etcd accepts objects of 1.5 MiB, and
 // a line contains two.
 const longestLine = 32 << 20
@@ -131,33 +112,28 @@ func ReadFile(path string, stdin io.Reader, yield func(Write), messages io.Write
 		defer file.Close()
 		name, source = path, file
 	}
-	lines, good, cut, err := readLines(source, yield)
+	unpacked, err := unpack(source)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	lines, good, err := readLines(unpacked, yield)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading %s: after %d lines: %w", name, lines, err)
-	case lines == 0 && !cut:
+	case lines == 0:
 		return fmt.Errorf("%s is empty", name)
 	case good == 0:
 		return fmt.Errorf("%s is not an audit log: none of its lines is an event of audit.k8s.io as JSON", name)
-	}
-	if good < lines {
-		fmt.Fprintf(messages, "%s: skipped %d of %d lines, which are not audit events\n", name, lines-good, lines)
-	}
-	if cut {
-		fmt.Fprintf(messages, "%s: the last line is incomplete\n", name)
+	case good < lines:
+		fmt.Fprintf(messages, "%s: skipped %d of %d lines, which are not audit events, or incomplete\n", name, lines-good, lines)
 	}
 	return nil
 }
 
 // readLines calls yield with each write. It counts the lines that are not empty, and those
-// of them that are events. cut reports whether the end is missing; an incomplete last line
-// does not count.
-func readLines(r io.Reader, yield func(Write)) (lines, good int, cut bool, err error) {
-	unpacked, err := unpack(r)
-	if err != nil {
-		return 0, 0, false, err
-	}
-	scanner := bufio.NewScanner(unpacked)
+// of them that are events.
+func readLines(r io.Reader, yield func(Write)) (lines, good int, err error) {
+	scanner := bufio.NewScanner(r)
 	scanner.Buffer(nil, longestLine)
 	for scanner.Scan() {
 		line := bytes.TrimSpace(scanner.Bytes())
@@ -166,22 +142,18 @@ func readLines(r io.Reader, yield func(Write)) (lines, good int, cut bool, err e
 		}
 		lines++
 		write, err := parse(line)
-		cut = err != nil
-		if !cut {
+		if err == nil {
 			good++
 		}
 		if write != nil {
 			yield(*write)
 		}
 	}
-	if cut {
-		lines--
-	}
 	err = scanner.Err()
-	if errors.Is(err, io.ErrUnexpectedEOF) { // the end of a compressed log
-		return lines, good, true, nil
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the end of a compressed log is missing
+		return lines + 1, good, nil
 	}
-	return lines, good, cut, err
+	return lines, good, err
 }
 
 // unpack returns a reader that decompresses gzip, and returns anything else unchanged.

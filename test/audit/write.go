@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -94,19 +93,13 @@ func parse(line []byte) (*Write, error) {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return nil, fmt.Errorf("reading a line of the audit log: %w", err)
 	}
-	if e.Stage == "" || e.Verb == "" {
-		return nil, errors.New("reading a line of the audit log: this is not an event of audit.k8s.io")
-	}
 	uri, err := url.ParseRequestURI(e.RequestURI)
-	if err != nil {
-		return nil, fmt.Errorf("reading a line of the audit log: %w", err)
+	if err != nil || e.Stage == "" || e.Verb == "" || e.changes() && e.StageTimestamp.IsZero() {
+		return nil, errors.New("reading a line of the audit log: this is not an event of audit.k8s.io")
 	}
 	query := uri.Query()
 	if !e.changes() || query.Has("dryRun") {
 		return nil, nil
-	}
-	if e.StageTimestamp.IsZero() {
-		return nil, errors.New("reading a line of the audit log: the event has no time")
 	}
 	return e.write(query), nil
 }
@@ -142,12 +135,6 @@ func (e *event) write(query url.Values) *Write {
 	}
 	if e.ImpersonatedUser != nil {
 		w.User = e.ImpersonatedUser.Username
-	}
-	if e.Stage == "Panic" {
-		w.Code = http.StatusInternalServerError
-	}
-	if w.Received.IsZero() {
-		w.Received = w.Done
 	}
 	if w.Name == "" && w.Creates() && w.Response != nil {
 		w.Name = w.Response.Metadata.Name
