@@ -46,11 +46,18 @@ func Write(r *results.Results, folder string) error {
 
 func render(r, hogs *results.Results) ([]byte, error) {
 	loaded := targets(hogs)
+	wait := func(attack, name string, of func(results.Wait) float64) string {
+		return milliseconds(spreadOf(r.Waits[attack][name], of))
+	}
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
-		"besideHogs": func(i int) string { return loaded[i].Verdict() },
-		"names":      names, "targets": targets, "rows": rows, "kinds": kinds, "first": first, "waits": waits, "profileParts": measure.ProfileParts, "holdings": holdings, "milliseconds": milliseconds,
-		"contenders": func() []string { return Contenders[:3] }, "profiled": func() []string { return append(Contenders[:3:3], bareSame) }, "cpuOfBare": cpuOfBare, "mostRounds": func() int { return MostRounds },
-		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 }, "perObject": perObject,
+		"targets": targets, "besideHogs": func(i int) string { return loaded[i].Verdict() }, "mostRounds": func() int { return MostRounds },
+		"names": names, "figure": figureOf, "first": first, "kinds": kinds, "holdings": holdings, "perObject": perObject,
+		"attacks": func() []measure.Attack { return measure.Attacks }, "contenders": func() []string { return Contenders[:3] },
+		"half":      func(attack, name string) string { return wait(attack, name, halfWait) },
+		"most":      func(attack, name string) string { return wait(attack, name, mostWait) },
+		"timesIdle": func(attack string) spread { return timesIdle(r, attack) },
+		"profiled":  func() []string { return append(Contenders[:3:3], bareSame) }, "profileParts": measure.ProfileParts, "cpuOfBare": cpuOfBare,
+		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 },
 	}).Parse(page)
 	if err != nil {
 		return nil, err
@@ -78,35 +85,19 @@ func names(of results.Table) []string {
 	return slices.DeleteFunc(slices.Clone(Contenders), func(name string) bool { return len(of[name]) == 0 })
 }
 
-// waitRow is what the tenants of each contender wait beside an attack.
-type waitRow struct {
-	Name string
-	// Half and Most hold the waits of 50% and 99% of the Foos by contender, in seconds.
-	Half, Most map[string]spread
-	// TimesIdle is the wait of 99% of ours, compared with the median of that beside nothing.
-	TimesIdle spread
-}
+func halfWait(w results.Wait) float64 { return w.P50 }
+func mostWait(w results.Wait) float64 { return w.P99 }
 
-// waits returns the row of each attack.
-func waits(r *results.Results) (rows []waitRow) {
-	for _, attack := range measure.Attacks {
-		row := waitRow{Name: attack.Name, Half: map[string]spread{}, Most: map[string]spread{}}
-		for name, measured := range r.Waits[attack.Name] {
-			for _, wait := range measured {
-				row.Half[name] = append(row.Half[name], wait.P50)
-				row.Most[name] = append(row.Most[name], wait.P99)
-			}
-		}
-		rows = append(rows, row)
-	}
-	for i := range rows { // nothing is the first
-		for _, wait := range rows[i].Most[ours] {
-			if idle := rows[0].Most[ours].Median(); idle > 0 {
-				rows[i].TimesIdle = append(rows[i].TimesIdle, wait/idle)
-			}
+// timesIdle returns how long 99% of the Foos wait for ours beside an attack, compared with the
+// median of that beside nothing.
+func timesIdle(r *results.Results, attack string) (times spread) {
+	idle := spreadOf(r.Waits[measure.Idle][ours], mostWait).Median()
+	for _, wait := range r.Waits[attack][ours] {
+		if idle > 0 {
+			times = append(times, wait.P99/idle)
 		}
 	}
-	return rows
+	return times
 }
 
 // figure is one of the figures of a run.
@@ -118,9 +109,9 @@ func cpuSettled(r results.Run) float64   { return r.CPUSettled / float64(r.Foos)
 func peakMiB(r results.Run) float64      { return r.PeakMiB }
 func writes(r results.Run) float64       { return r.Calls.Writes() / float64(r.Foos) }
 
-func spreadOf(runs []results.Run, of figure) (values spread) {
-	for _, run := range runs {
-		values = append(values, of(run))
+func spreadOf[T any](measured []T, of func(T) float64) (values spread) {
+	for _, one := range measured {
+		values = append(values, of(one))
 	}
 	return values
 }
@@ -135,42 +126,35 @@ func settled(of results.Table) results.Table {
 	return found
 }
 
-// row summarizes the runs of a contender.
-type row struct {
-	Name                                   string
-	Foos                                   int
-	PerSecond, CPUConverged, Peak          spread
-	CPUSettled, Writes, Refused            spread
-	FirstSeconds, HalfSeconds, LastSeconds spread
-	settled                                []results.Run
-}
-
-// rows summarizes the runs of each contender.
-func rows(of results.Table) (all []row) {
-	for _, name := range names(of) {
-		runs := of[name]
-		late, foos := settled(of)[name], float64(runs[0].Foos)
-		r := row{
-			Name: name, Foos: runs[0].Foos, settled: late,
-			PerSecond:    spreadOf(runs, results.Run.PerSecond),
-			CPUConverged: spreadOf(runs, cpuConverged), Peak: spreadOf(runs, peakMiB),
-			CPUSettled: spreadOf(late, cpuSettled),
-			Writes:     spreadOf(runs, writes), Refused: spreadOf(runs, func(r results.Run) float64 { return float64(r.Refused) / foos }),
-			FirstSeconds: spreadOf(runs, func(r results.Run) float64 { return r.FirstSeconds }),
-			HalfSeconds:  spreadOf(runs, halfSeconds),
-			LastSeconds:  spreadOf(runs, func(r results.Run) float64 { return r.Seconds }),
-		}
-		if len(late) > 0 { // what happens later belongs to it
-			r.Writes, r.Refused = spreadOf(late, writes), spreadOf(late, func(r results.Run) float64 { return float64(r.Refused) / foos })
-		}
-		all = append(all, r)
+// figureOf returns a figure of a contender's runs, by the name that the page uses: one of a
+// time, or the calls of a kind per Foo.
+func figureOf(of results.Table, name, figure string) spread {
+	runs, late := of[name], settled(of)[name]
+	ever := runs
+	if len(late) > 0 { // what happens later belongs to it
+		ever = late
 	}
-	return all
-}
-
-// Calls summarizes the calls of a kind.
-func (r row) Calls(kind string) spread {
-	return spreadOf(r.settled, func(run results.Run) float64 { return run.Calls[kind] / float64(run.Foos) })
+	switch figure {
+	case "Foos/s":
+		return spreadOf(runs, results.Run.PerSecond)
+	case "CPU":
+		return spreadOf(runs, cpuConverged)
+	case "CPU later":
+		return spreadOf(late, cpuSettled)
+	case "MiB":
+		return spreadOf(runs, peakMiB)
+	case "writes":
+		return spreadOf(ever, writes)
+	case "rejected":
+		return spreadOf(ever, func(r results.Run) float64 { return float64(r.Refused) / float64(r.Foos) })
+	case "first":
+		return spreadOf(runs, func(r results.Run) float64 { return r.FirstSeconds })
+	case "half":
+		return spreadOf(runs, halfSeconds)
+	case "last":
+		return spreadOf(runs, func(r results.Run) float64 { return r.Seconds })
+	}
+	return spreadOf(late, func(r results.Run) float64 { return r.Calls[figure] / float64(r.Foos) })
 }
 
 // first returns a contender's first run that was also measured at rest, or the first.
@@ -230,8 +214,7 @@ func seconds(s float64) string {
 	return number(s)
 }
 
-// holdings returns the runs of a contender with each number of objects, by that number, and the
-// numbers in order.
+// holdings returns the numbers of objects, in order.
 func holdings(of results.Table) (sizes []int) {
 	for _, run := range of[ours] {
 		if !slices.Contains(sizes, run.Objects) {

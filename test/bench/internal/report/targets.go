@@ -108,13 +108,13 @@ func targets(r *results.Results) []target {
 		most("calls in the minute after", 0, spreadOf(rests[ours], func(r results.Run) float64 { return r.Rest.Calls.Total() })),
 		most("writes after a restart with all Foos settled", 0,
 			spreadOf(r.Tables[results.Restart][ours], func(r results.Run) float64 { return r.Calls.Writes() })))
-	for _, row := range waits(r) {
+	for _, attack := range measure.Attacks {
 		limit := 3.0
-		if row.Name == measure.Hanging {
+		if attack.Name == measure.Hanging {
 			limit = 20 // nothing shows beforehand that a call will hang
 		}
-		if row.Name != measure.Idle {
-			list = append(list, target{"wait of 99% of a tenant's Foos beside " + row.Name + " / beside nothing", "≤", limit, row.TimesIdle, row.Name})
+		if attack.Name != measure.Idle {
+			list = append(list, target{"wait of 99% of a tenant's Foos beside " + attack.Name + " / beside nothing", "≤", limit, timesIdle(r, attack.Name), attack.Name})
 		}
 	}
 	return list
