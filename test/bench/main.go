@@ -18,7 +18,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -34,7 +33,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
+	err := run(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -42,137 +41,105 @@ func main() {
 	}
 }
 
-// options holds the command's flags.
-type options struct {
-	quick, reportOnly bool
-	results, docs     string
-	parts, only       string
-}
-
-func run(ctx context.Context, args []string) error {
-	var o options
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.BoolVar(&o.quick, "quick", false, "run small measurements, to check that everything works: 11 minutes")
-	flags.BoolVar(&o.reportOnly, "report", false, "measure nothing, only write the report from existing results")
-	flags.StringVar(&o.results, "results", "_output/bench/results.json",
-		"`file` for the results, written after each measurement")
-	flags.StringVar(&o.docs, "docs", "_output/bench", "`directory` for benchmarks.md and benchmarks/, a copy of the results")
-	flags.StringVar(&o.parts, "part", "",
-		"comma-separated `parts` to measure, of "+strings.Join(results.Parts, ", ")+"; other parts keep their results (default all)")
-	flags.StringVar(&o.only, "only", "",
-		"comma-separated `names` of contenders to measure, of "+strings.Join(report.Contenders, ", ")+" (default all)")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return nil // flags has printed the help
-	} else if err != nil {
-		return err
-	}
-	return o.run(ctx)
-}
-
-func (o *options) run(ctx context.Context) error {
-	parts := split(o.parts)
-	err := errors.Join(known("-part", parts, results.Parts), known("-only", split(o.only), report.Contenders))
-	if err != nil {
-		return err
+func run(ctx context.Context) (err error) {
+	small := flag.Bool("quick", false, "run small measurements, to check that everything works: 11 minutes")
+	reportOnly := flag.Bool("report", false, "measure nothing, only write the report from existing results")
+	file := flag.String("results", "_output/bench/results.json", "`file` for the results, written after each measurement")
+	docs := flag.String("docs", "_output/bench", "`directory` for benchmarks.md and benchmarks/, a copy of the results")
+	part := flag.String("part", "", "comma-separated `parts` to measure, of "+strings.Join(results.Parts, ", ")+"; other parts keep their results (default all)")
+	flag.Parse()
+	chosen := results.Parts
+	if *part != "" {
+		chosen = strings.Split(*part, ",")
 	}
 	found := results.New()
-	if len(parts) > 0 || o.reportOnly {
-		if found, err = results.Read(o.results); err != nil {
+	if *reportOnly || *part != "" {
+		if found, err = results.Read(*file); err != nil {
 			return err
 		}
 	}
-	if !o.reportOnly {
-		if err := o.measure(ctx, found, parts); err != nil {
+	if !*reportOnly {
+		r := &runner{sizes: full, found: found, file: *file, began: time.Now(), before: found.Minutes}
+		if *small {
+			r.sizes, found.Quick = quick, true
+		}
+		if err := r.measure(ctx, chosen); err != nil {
 			return err
 		}
 	}
-	if err := report.Write(found, o.docs); err != nil {
+	if err := report.Write(found, *docs); err != nil {
 		return err
 	}
-	say("report written to %s", filepath.Join(o.docs, "benchmarks.md"))
+	fmt.Println("report written to", filepath.Join(*docs, "benchmarks.md"))
 	return nil
 }
 
-// measure makes all measurements, and writes the results after each.
-func (o *options) measure(ctx context.Context, found *results.Results, parts []string) error {
+// runner makes the measurements of a run.
+type runner struct {
+	sizes
+	bench    *measure.Bench
+	programs *measure.Set
+	found    *results.Results
+	// file is where the results are written.
+	file  string
+	began time.Time
+	// before is how many minutes the runs took whose results are kept.
+	before float64
+	failed []error
+}
+
+// measure makes all measurements of some parts.
+func (r *runner) measure(ctx context.Context, chosen []string) error {
+	for _, name := range chosen {
+		if !slices.Contains(results.Parts, name) {
+			return fmt.Errorf("-part=%s: unknown; there are %s", name, strings.Join(results.Parts, ", "))
+		}
+	}
 	repository, err := os.Getwd()
 	if err != nil {
 		return err
-	}
-	devcluster := filepath.Join(repository, "bin/devcluster")
-	if _, err := os.Stat(devcluster); err != nil {
-		return fmt.Errorf("%w: run make bench in the root of the repository", err)
 	}
 	folder, err := os.MkdirTemp("", "foo-bench-programs-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	say("building the contenders")
-	programs, err := measure.Build(ctx, repository, folder)
-	if err != nil {
+	fmt.Println("building the contenders")
+	if r.programs, err = measure.Build(ctx, repository, folder); err != nil {
 		return err
 	}
-	p := &planner{
-		bench: &measure.Bench{Devcluster: devcluster, Repository: repository}, programs: programs,
-		sizes: full, found: found, only: split(o.only),
+	r.bench = &measure.Bench{Devcluster: filepath.Join(repository, "bin/devcluster"), Repository: repository}
+	r.found.Machine, r.found.Versions = measure.DescribeMachine(), r.programs.Versions
+	r.found.Began = r.began.UTC().Truncate(time.Second)
+	for _, name := range chosen {
+		r.found.Forget(name)
+		r.part(ctx, name)
 	}
-	if o.quick {
-		p.sizes = quick
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	steps := p.steps(parts)
-	if len(steps) == 0 {
-		return errors.New("-part and -only select no measurement")
-	}
-	found.Machine, found.Versions = measure.DescribeMachine(), measure.Versions(ctx, devcluster, programs.Ours.Path)
-	maps.Copy(found.Versions, programs.Versions)
-	found.Quick = o.quick
-	found.Forget(parts)
-	return o.runSteps(ctx, steps, found)
+	fmt.Printf("measured in %v, %d failures, results in %s\n", time.Since(r.began).Round(time.Second), len(r.failed), r.file)
+	return errors.Join(r.failed...)
 }
 
-// runSteps makes measurements one after the other. It continues after one that fails.
-func (o *options) runSteps(ctx context.Context, steps []step, found *results.Results) error {
-	began, before := time.Now(), found.Minutes
-	found.Began = began.UTC().Truncate(time.Second)
-	var failed []error
-	for i, step := range steps {
-		if step.skip != nil && step.skip() {
-			continue
-		}
-		say("[%d/%d, %v] %s", i+1, len(steps), time.Since(began).Round(time.Second), step.title)
-		summary, err := step.run(ctx)
-		if ctx.Err() != nil {
-			return errors.Join(err, context.Cause(ctx))
-		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w; repeat it with -part=%s", step.title, err, step.part))
-			summary = "FAILED: " + err.Error()
-		}
-		say("    %s", summary)
-		found.Minutes = before + time.Since(began).Minutes()
-		if err := found.Write(o.results); err != nil {
-			return err
-		}
+// try makes a measurement, which adds to the results and returns a summary, and writes the
+// results. After one that fails the others follow; after an interruption none does.
+func (r *runner) try(ctx context.Context, title string, measure func() (summary string, err error)) {
+	if ctx.Err() != nil {
+		return
 	}
-	say("measured in %v, %d failures, results in %s", time.Since(began).Round(time.Second), len(failed), o.results)
-	return errors.Join(failed...)
-}
-
-func say(format string, args ...any) {
-	fmt.Printf(format+"\n", args...)
-}
-
-func split(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
-}
-
-// known returns an error if a flag has an unknown value.
-func known(flag string, values, all []string) error {
-	for _, value := range values {
-		if !slices.Contains(all, value) {
-			return fmt.Errorf("%s=%s: unknown; there are %s", flag, value, strings.Join(all, ", "))
-		}
+	fmt.Printf("[%v] %s\n", time.Since(r.began).Round(time.Second), title)
+	summary, err := measure()
+	if ctx.Err() != nil {
+		return
 	}
-	return nil
+	if err == nil {
+		r.found.Minutes = r.before + time.Since(r.began).Minutes()
+		err = r.found.Write(r.file)
+	}
+	if err != nil {
+		r.failed = append(r.failed, fmt.Errorf("%s: %w", title, err))
+		summary = "FAILED: " + err.Error()
+	}
+	fmt.Println("    " + summary)
 }

@@ -7,8 +7,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"example.com/sample-controller/test/bench/internal/measure"
@@ -61,239 +59,140 @@ var (
 	}
 )
 
-// step is one measurement of a part. It adds to the results and returns a summary.
-type step struct {
-	part, title string
-	// skip reports, when it is the step's turn, whether it is not needed. It may be nil.
-	skip func() bool
-	run  func(ctx context.Context) (summary string, err error)
+// part makes all measurements of one of results.Parts. All programs run as they are installed
+// unless noted.
+func (r *runner) part(ctx context.Context, name string) {
+	ours, unlimited, onRuntime, bare := r.programs.Ours, r.programs.Unlimited, r.programs.ControllerRuntime, r.programs.Bare
+	// Ours is between the two that it is compared with.
+	controllers := []measure.Program{unlimited, ours, onRuntime}
+	sameWrites := bare.With("bare-same-writes", "-events", "-watch")
+	held := measure.Options{Limit: r.holdingLimit, Idle: r.holdingLimit, Late: true}
+	switch name {
+	case "throughput":
+		foos := measure.TrialOptions{Foos: r.foos}
+		r.rounds(ctx, results.Installed, controllers, func(round int) measure.TrialOptions { return r.atRest(round, foos) })
+		asWithGoRun := []measure.Program{unlimited.In(nil), ours.In(nil), onRuntime.In(nil)}
+		r.rounds(ctx, results.GoRun, asWithGoRun, func(int) measure.TrialOptions { return foos })
+		r.rounds(ctx, results.Bare, []measure.Program{sameWrites, ours, bare}, func(int) measure.TrialOptions { return foos })
+		r.trial(ctx, results.Bare, 1, r.programs.Upstream, measure.TrialOptions{Foos: r.upstreamFoos})
+	case "whole":
+		r.rounds(ctx, results.Whole, controllers, func(int) measure.TrialOptions { return measure.TrialOptions{Foos: r.wholeFoos, Whole: true} })
+	case "waits":
+		for round := 1; round <= r.mostRounds; round++ {
+			for _, attack := range measure.Attacks {
+				if round <= r.attacked || report.Undecided(r.found, attack.Name) {
+					r.waits(ctx, round, attack, controllers)
+				}
+			}
+		}
+	case "profile":
+		for _, contender := range append(controllers, sameWrites) {
+			r.profile(ctx, contender)
+		}
+	case "memory":
+		// Upstream's is in a cluster of its own: it writes the status of each Foo at its start,
+		// without what its types lack, so that the next controller would find none settled.
+		r.starts(ctx, results.Settled, r.holdings, held, ours, onRuntime)
+		r.starts(ctx, results.Settled, r.holdings, held, unlimited)
+		r.starts(ctx, results.Foreign, r.holdings, held, controllers...)
+		for _, contender := range []measure.Program{ours, unlimited} {
+			r.trial(ctx, results.Peak, 1, contender, measure.TrialOptions{Foos: r.peak, Foreign: r.peak})
+		}
+	case "large": // shows when one replica is not enough
+		options := measure.Options{Limit: r.largeLimit, Idle: r.largeLimit, Late: true, Rest: r.largeRest}
+		r.starts(ctx, results.Large, []int{r.large}, options, ours, onRuntime, unlimited)
+	}
 }
 
-// planner makes the steps of a run.
-type planner struct {
-	bench    *measure.Bench
-	programs *measure.Set
-	sizes    sizes
-	found    *results.Results
-	// only holds the names of the programs to measure; empty means all.
-	only []string
+// atRest returns the options of a round in which programs may also be measured at rest.
+func (r *runner) atRest(round int, options measure.TrialOptions) measure.TrialOptions {
+	if round <= r.resting {
+		options.Rest = r.rest
+	}
+	if round == 1 {
+		options.Restart = r.restart
+	}
+	return options
 }
 
-// steps returns all steps of some parts, or of all parts if none is given.
-func (p *planner) steps(parts []string) []step {
-	all := slices.Concat(p.throughput(), p.whole(), p.waits(), p.profile(), p.memory(), p.large())
-	return slices.DeleteFunc(all, func(s step) bool {
-		return len(parts) > 0 && !slices.Contains(parts, s.part)
+// rounds makes the trials of contenders for a table, in turn in each round. The last rounds are
+// left out unless a target that needs the table is not decided.
+func (r *runner) rounds(
+	ctx context.Context, table string, contenders []measure.Program, options func(round int) measure.TrialOptions,
+) {
+	for round := 1; round <= r.sizes.rounds || round <= r.mostRounds && report.Undecided(r.found, table); round++ {
+		for _, contender := range contenders {
+			r.trial(ctx, table, round, contender, options(round))
+		}
+	}
+}
+
+func (r *runner) trial(ctx context.Context, table string, round int, contender measure.Program, options measure.TrialOptions) {
+	title := fmt.Sprintf("%s, round %d, %d waiting Foos: %s", table, round, options.Foos, contender.Name)
+	r.try(ctx, title, func() (string, error) {
+		run, restart, err := r.bench.Trial(ctx, contender, options)
+		if err != nil {
+			return "", err
+		}
+		r.add(table, contender.Name, round, run)
+		summary := fmt.Sprintf("%.1f Foos/s, CPU per Foo %.2f ms, %.0f s later %.2f ms, %.0f MiB",
+			run.PerSecond(), run.CPUConverged/float64(run.Foos), run.SettledSeconds, run.CPUSettled/float64(run.Foos), run.PeakMiB)
+		if restart != nil {
+			r.add(results.Restart, contender.Name, round, *restart)
+			summary += fmt.Sprintf("; at rest %.0f calls; restarted: ready in %.2f s, %.0f writes",
+				run.Rest.Calls.Total(), restart.Seconds, restart.Calls.Writes())
+		}
+		return summary, nil
 	})
 }
 
-// chosen returns the programs that -only selects, in an environment.
-func (p *planner) chosen(env []string, programs ...measure.Program) (chosen []measure.Program) {
-	for _, program := range programs {
-		if len(p.only) == 0 || slices.Contains(p.only, program.Name) {
-			chosen = append(chosen, program.In(env))
-		}
-	}
-	return chosen
-}
-
-// controllers returns all controllers without a rate limiter, ours between the two that it is
-// compared with.
-func (p *planner) controllers(env []string) []measure.Program {
-	return p.chosen(env, p.programs.Unlimited, p.programs.Ours, p.programs.ControllerRuntime)
-}
-
-// throughput measures programs as they are installed, as with go run, and beside a client
-// without a controller.
-func (p *planner) throughput() []step {
-	foos := measure.TrialOptions{Foos: p.sizes.foos}
-	bare := p.programs.Bare
-	return slices.Concat(
-		p.rounds("throughput", results.Installed, "installed", p.controllers(measure.Installed), func(round int) measure.TrialOptions {
-			options := foos
-			if round <= p.sizes.resting {
-				options.Rest = p.sizes.rest
-			}
-			if round == 1 {
-				options.Restart = p.sizes.restart
-			}
-			return options
-		}),
-		p.rounds("throughput", results.GoRun, "as with go run", p.controllers(nil), func(int) measure.TrialOptions { return foos }),
-		p.rounds("throughput", results.Bare, "installed",
-			p.chosen(measure.Installed, bare.With("bare-same-writes", "-events", "-watch"), p.programs.Ours, bare),
-			func(int) measure.TrialOptions { return foos }),
-		p.trials("throughput", results.Bare, "as shipped", 1, p.chosen(measure.Installed, p.programs.Upstream),
-			measure.TrialOptions{Foos: p.sizes.upstreamFoos}))
-}
-
-func (p *planner) whole() []step {
-	return p.rounds("whole", results.Whole, "until their Pods are available", p.controllers(measure.Installed),
-		func(int) measure.TrialOptions { return measure.TrialOptions{Foos: p.sizes.wholeFoos, Whole: true} })
-}
-
-// rounds returns the trials of contenders, in turn in each round. The last rounds are skipped
-// unless a target that needs the table is not decided.
-func (p *planner) rounds(
-	part, table, title string, contenders []measure.Program, options func(round int) measure.TrialOptions,
-) (steps []step) {
-	for round := 1; round <= p.sizes.mostRounds; round++ {
-		made := p.trials(part, table, title, round, contenders, options(round))
-		if round > p.sizes.rounds {
-			decided := false
-			for i := range made {
-				made[i].skip = func() bool {
-					if i == 0 {
-						decided = !report.Undecided(p.found, table)
-					}
-					return decided
-				}
-			}
-		}
-		steps = append(steps, made...)
-	}
-	return steps
-}
-
-// trials returns the trials of contenders in a round.
-func (p *planner) trials(
-	part, table, title string, round int, contenders []measure.Program, options measure.TrialOptions,
-) (steps []step) {
-	for _, contender := range contenders {
-		steps = append(steps, step{
-			part:  part,
-			title: fmt.Sprintf("round %d, %d waiting Foos, %s: %s", round, options.Foos, title, contender.Name),
-			run:   p.trial(contender, options, table, round),
-		})
-	}
-	return steps
-}
-
-// trial returns the function of a step that adds a trial to a table.
-func (p *planner) trial(
-	contender measure.Program, options measure.TrialOptions, table string, round int,
-) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		run, restart, err := p.bench.Trial(ctx, contender, options)
-		if err != nil {
-			return "", err
-		}
-		p.add(table, contender.Name, round, run)
-		foos := float64(run.Foos)
-		summary := fmt.Sprintf("%.1f Foos/s, CPU per Foo %.2f ms, %.0f s later %.2f ms, %.0f MiB",
-			run.PerSecond(), run.CPUConverged/foos, run.SettledSeconds, run.CPUSettled/foos, run.PeakMiB)
-		if restart != nil {
-			p.add(results.Restart, contender.Name, round, *restart)
-			summary += fmt.Sprintf("; at rest %.0f calls in %.0f s; restarted: ready in %.2f s, %.0f writes",
-				run.Rest.Calls.Total(), run.Rest.Seconds, restart.Seconds, restart.Calls.Writes())
-		}
-		return summary, nil
-	}
-}
-
-func (p *planner) add(table, contender string, round int, run results.Run) {
+func (r *runner) add(table, contender string, round int, run results.Run) {
 	run.Round = round
-	p.found.Tables[table][contender] = append(p.found.Tables[table][contender], run)
+	r.found.Tables[table][contender] = append(r.found.Tables[table][contender], run)
 }
 
-// waits measures how long a tenant waits while another attacks: for ours in rounds.
-func (p *planner) waits() (steps []step) {
-	for round := 1; round <= p.sizes.mostRounds; round++ {
-		for _, attack := range measure.Attacks {
-			for _, contender := range p.controllers(measure.Installed) {
-				if round > 1 && contender.Name != p.programs.Ours.Name {
-					continue
-				}
-				steps = append(steps, step{
-					part:  "waits",
-					title: fmt.Sprintf("round %d, a tenant waits beside %s: %s", round, attack.Name, contender.Name),
-					skip:  func() bool { return round > p.sizes.attacked && !report.Undecided(p.found, attack.Name) },
-					run:   p.wait(contender, attack),
-				})
-			}
-		}
-	}
-	return steps
-}
-
-func (p *planner) wait(contender measure.Program, attack measure.Attack) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		wait, err := p.bench.Waits(ctx, contender, attack, p.sizes.probes)
-		if err != nil {
-			return "", err
-		}
-		if p.found.Waits[attack.Name] == nil {
-			p.found.Waits[attack.Name] = map[string][]results.Wait{}
-		}
-		of := p.found.Waits[attack.Name]
-		of[contender.Name] = append(of[contender.Name], wait)
-		return fmt.Sprintf("half wait at most %.0f ms, 99%% at most %.0f ms, %d too long", wait.P50*1000, wait.P99*1000, wait.Late), nil
-	}
-}
-
-// profile divides the CPU of the controllers, and that of the bare client with the same writes.
-func (p *planner) profile() (steps []step) {
-	contenders := slices.Concat(p.controllers(measure.Installed),
-		p.chosen(measure.Installed, p.programs.Bare.With("bare-same-writes", "-events", "-watch")))
+// waits measures how long a tenant waits while another attacks: for ours in each round.
+func (r *runner) waits(ctx context.Context, round int, attack measure.Attack, contenders []measure.Program) {
 	for _, contender := range contenders {
-		steps = append(steps, step{
-			part:  "profile",
-			title: fmt.Sprintf("a profile while %d Foos wait: %s", p.sizes.profiled, contender.Name),
-			run: func(ctx context.Context) (string, error) {
-				perFoo, err := p.bench.Profile(ctx, contender, p.sizes.profiled)
-				p.found.Profiles[contender.Name] = perFoo
-				return fmt.Sprintf("%.0f µs per Foo for calls", perFoo["calls: encoding, sending and decoding"]), err
-			},
+		if round > 1 && contender.Name != r.programs.Ours.Name {
+			continue
+		}
+		title := fmt.Sprintf("round %d, a tenant waits beside %s: %s", round, attack.Name, contender.Name)
+		r.try(ctx, title, func() (string, error) {
+			wait, err := r.bench.Waits(ctx, contender, attack, r.probes)
+			if err != nil {
+				return "", err
+			}
+			if r.found.Waits[attack.Name] == nil {
+				r.found.Waits[attack.Name] = map[string][]results.Wait{}
+			}
+			r.found.Waits[attack.Name][contender.Name] = append(r.found.Waits[attack.Name][contender.Name], wait)
+			return fmt.Sprintf("half wait at most %.0f ms, 99%% at most %.0f ms, %d too long", wait.P50*1000, wait.P99*1000, wait.Late), nil
 		})
 	}
-	return steps
 }
 
-func (p *planner) memory() []step {
-	options := measure.Options{Limit: p.sizes.holdingLimit, Idle: p.sizes.holdingLimit, Late: true}
-	// Upstream's is the last, in a cluster of its own: it writes the status of each Foo at its
-	// start, without what its types lack, so that the next controller would find none settled.
-	steps := slices.Concat(
-		p.starts("memory", "settled Foos", results.Settled, p.sizes.holdings, options,
-			p.chosen(measure.Installed, p.programs.Ours, p.programs.ControllerRuntime)),
-		p.starts("memory", "settled Foos", results.Settled, p.sizes.holdings, options, p.chosen(measure.Installed, p.programs.Unlimited)),
-		p.starts("memory", "foreign Deployments", results.Foreign, p.sizes.holdings, options, p.controllers(measure.Installed)))
-	return slices.Concat(steps, p.trials("memory", results.Peak, "beside as many foreign Deployments", 1,
-		p.chosen(measure.Installed, p.programs.Ours, p.programs.Unlimited),
-		measure.TrialOptions{Foos: p.sizes.peak, Foreign: p.sizes.peak}))
+// profile divides the CPU of a program among the parts of its work.
+func (r *runner) profile(ctx context.Context, contender measure.Program) {
+	r.try(ctx, fmt.Sprintf("a profile while %d Foos wait: %s", r.profiled, contender.Name), func() (summary string, err error) {
+		r.found.Profiles[contender.Name], err = r.bench.Profile(ctx, contender, r.profiled)
+		return fmt.Sprintf("%.0f µs per Foo for calls", r.found.Profiles[contender.Name]["calls: encoding, sending and decoding"]), err
+	})
 }
 
-// large shows when one replica is not enough.
-func (p *planner) large() []step {
-	options := measure.Options{Limit: p.sizes.largeLimit, Idle: p.sizes.largeLimit, Late: true, Rest: p.sizes.largeRest}
-	return p.starts("large", "settled Foos", results.Large, []int{p.sizes.large}, options,
-		p.chosen(measure.Installed, p.programs.Ours, p.programs.ControllerRuntime, p.programs.Unlimited))
-}
-
-// starts returns the step of a part that starts controllers beside objects of some kind.
-func (p *planner) starts(
-	part, kind, table string, sizes []int, options measure.Options, controllers []measure.Program,
-) []step {
-	if len(controllers) == 0 {
-		return nil
-	}
-	return []step{{
-		part:  part,
-		title: fmt.Sprintf("starts beside %v %s", sizes, kind),
-		run: func(ctx context.Context) (string, error) {
-			var summary []string
-			repeats := func(size int) int {
-				if size <= p.sizes.few {
-					return p.sizes.resting
-				}
-				return 1
+// starts starts controllers beside objects: foreign Deployments for that table, or settled Foos.
+func (r *runner) starts(ctx context.Context, table string, sizes []int, options measure.Options, controllers ...measure.Program) {
+	r.try(ctx, fmt.Sprintf("%s, starts beside %v", table, sizes), func() (summary string, err error) {
+		repeats := func(size int) int {
+			if size <= r.few {
+				return r.resting
 			}
-			err := p.bench.Starts(ctx, controllers, sizes, repeats, table == results.Foreign, options, func(name string, round int, start results.Run) {
-				p.add(table, name, round, start)
-				summary = append(summary, fmt.Sprintf("%s beside %d: ready in %.1f s, %.0f MiB",
-					name, start.Objects, start.Seconds, start.PeakMiB))
-			})
-			return strings.Join(summary, "; "), err
-		},
-	}}
+			return 1
+		}
+		err = r.bench.Starts(ctx, controllers, sizes, repeats, table == results.Foreign, options, func(name string, round int, start results.Run) {
+			r.add(table, name, round, start)
+			summary += fmt.Sprintf("%s beside %d: ready in %.1f s, %.0f MiB; ", name, start.Objects, start.Seconds, start.PeakMiB)
+		})
+		return summary, err
+	})
 }

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -29,7 +27,8 @@ const (
 
 	// account is the namespace and the name of the measured program's service account, which
 	// lets the API server tell its requests from all others, and gives them the priority of
-	// any workload. accountUser is its user name.
+	// any workload. accountUser is its user name. manifests/cluster.yaml creates it, and the
+	// namespaces.
 	account     = "contender"
 	accountUser = "system:serviceaccount:" + account + ":" + account
 
@@ -125,7 +124,17 @@ func (s *session) prepare(ctx context.Context) error {
 	if s.clients, err = clientset.NewForConfig(config); err != nil {
 		return err
 	}
-	return errors.Join(s.installFoo(ctx), s.createNamespaces(ctx), s.createAccount(ctx), s.countFlows(ctx))
+	if err := errors.Join(s.installFoo(ctx), s.kubectl(ctx, "create", "-f", s.manifest("cluster.yaml"))); err != nil {
+		return err
+	}
+	return errors.Join(
+		s.kubectl(ctx, "wait", "--for=condition=Dangling=False", "flowschemas", "--all", "--timeout=30s"),
+		testcluster.WriteTokenKubeconfig(ctx, s.kube, s.Kubeconfig, s.kubeconfig(), account, account))
+}
+
+// manifest is the path of one of the files in test/bench/manifests.
+func (s *session) manifest(name string) string {
+	return filepath.Join(s.bench.Repository, "test/bench/manifests", name)
 }
 
 // installFoo installs the CustomResourceDefinition and waits until it is served. The API
@@ -142,36 +151,6 @@ func (s *session) installFoo(ctx context.Context) error {
 func (s *session) kubectl(ctx context.Context, args ...string) error {
 	_, err := testcluster.Kubectl(ctx, s.bench.Devcluster, s.Kubeconfig, args...)
 	return err
-}
-
-func (s *session) createNamespaces(ctx context.Context) error {
-	names := []string{account, quietNamespace}
-	for i := range namespaceCount {
-		names = append(names, namespaceOf(i))
-	}
-	for _, name := range names {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if _, err := s.kube.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating namespace %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// createAccount creates the service account, with all permissions, and its kubeconfig.
-func (s *session) createAccount(ctx context.Context) error {
-	meta := metav1.ObjectMeta{Name: account}
-	_, errAccount := s.kube.CoreV1().ServiceAccounts(account).
-		Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
-	_, errBinding := s.kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta,
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account, Name: account}},
-	}, metav1.CreateOptions{})
-	if err := errors.Join(errAccount, errBinding); err != nil {
-		return fmt.Errorf("creating the account of the measured program: %w", err)
-	}
-	return testcluster.WriteTokenKubeconfig(ctx, s.kube, s.Kubeconfig, s.kubeconfig(), account, account)
 }
 
 // namespaceOf returns the namespace of the object with a number.

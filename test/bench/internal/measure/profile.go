@@ -7,18 +7,16 @@ package measure
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"regexp"
 	"slices"
 	"time"
 
 	"github.com/google/pprof/profile"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/test/testcluster"
 )
@@ -42,7 +40,7 @@ var parts = []part{
 	{"Events: queueing and correlating", regexp.MustCompile(`pkg/process/events\.|tools/record\.`)},
 	{"caches: keeping, indexing, telling", regexp.MustCompile(`client-go/tools/cache\.`)},
 	{"decisions and statuses", regexp.MustCompile(`pkg/reconcile/plan\.`)},
-	{"queue, memory and metrics", regexp.MustCompile(`internal/(queue|memory|metrics)\.`)},
+	{"queue, memory and metrics", regexp.MustCompile(`reconcile/(queue|memory)\.|process/metrics\.`)},
 	{"the rest of the loop", regexp.MustCompile(`^main\.`)},
 	{"scheduler and the rest", regexp.MustCompile(``)},
 }
@@ -101,26 +99,18 @@ func freeAddress(ctx context.Context) (string, error) {
 
 // takeProfile takes a profile of CPU from the program that soon serves at a URL.
 func (s *session) takeProfile(ctx context.Context, at string) (taken *profile.Profile, err error) {
-	config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig())
+	config, err := testcluster.LoadConfig(s.kubeconfig())
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // it signs its own certificate
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/debug/pprof/profile?seconds=%.0f", at, profileTime.Seconds()), http.NoBody)
+	config.Host, config.TLSClientConfig = at, rest.TLSClientConfig{Insecure: true} // it signs its own certificate
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+config.BearerToken)
 	err = testcluster.Await(ctx, time.Minute+profileTime, "the program serves a profile", func(context.Context) error {
-		response, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		if err == nil && response.StatusCode != http.StatusOK {
-			err = fmt.Errorf("%s: %s", response.Status, body)
-		}
+		body, err := client.RESTClient().Get().AbsPath("/debug/pprof/profile").
+			Param("seconds", fmt.Sprint(profileTime.Seconds())).DoRaw(ctx)
 		if err == nil {
 			taken, err = profile.ParseData(body)
 		}

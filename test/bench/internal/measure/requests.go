@@ -14,8 +14,7 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -24,9 +23,7 @@ import (
 )
 
 const (
-	// priorityLevel is the level that the requests of a service account have by default.
-	priorityLevel = "workload-low"
-	// accountFlow is the FlowSchema of the account's requests.
+	// accountFlow is the FlowSchema of the account's requests, in manifests/cluster.yaml.
 	accountFlow = "bench"
 	// dispatched is the metric of requests that the server has started, by FlowSchema.
 	dispatched = "apiserver_flowcontrol_dispatched_requests_total"
@@ -89,29 +86,32 @@ func (r *requests) count(ctx context.Context) (calls results.Calls, refused int,
 	return calls, refused, nil
 }
 
-// lacks is what a Foo needs to have converged.
-type lacks struct{ deployment, status, available bool }
-
 // converged waits for Foos to converge, and returns when each did, by namespace and name. It
 // returns those so far, and an error, when ctx or the program ends.
 //
 // Without kube-controller-manager a Foo has converged when the program has created a
-// Deployment with the name that the Foo asks for, which is the Foo's own, and has written the
-// Foo's status. With kube-controller-manager it has converged when its status reports that
+// Deployment with the name that the Foo asks for, which is the Foo's own, and has then written
+// the Foo's status. With kube-controller-manager it has converged when its status reports that
 // its Pod is available.
 func (r *requests) converged(
 	ctx context.Context, running *process, foos []*samplev1alpha1.Foo,
 ) (times map[string]time.Time, err error) {
-	whole := r.session.whole
-	times, open := map[string]time.Time{}, map[string]lacks{}
+	times = map[string]time.Time{}
+	open, created := sets.New[string](), sets.New[string]()
 	for _, foo := range foos {
-		open[keyOf(foo)] = lacks{deployment: !whole, status: !whole, available: whole}
+		open.Insert(keyOf(foo))
 	}
 	err = wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (bool, error) {
 		writes, err := r.next()
 		for _, write := range writes {
-			if completes(open, write) {
-				times[write.Namespace+"/"+write.Name] = write.Done
+			key := write.Namespace + "/" + write.Name
+			switch {
+			case !write.OK() || !open.Has(key):
+			case write.Path() == "deployments" && write.Creates():
+				created.Insert(key)
+			case write.Path() == "foos/status" && (isAvailable(write.Response) || !r.session.whole && created.Has(key)):
+				times[key] = write.Done
+				open.Delete(key)
 			}
 		}
 		if err == nil && len(open) > 0 {
@@ -130,59 +130,9 @@ func (r *requests) converged(
 
 func keyOf(foo *samplev1alpha1.Foo) string { return foo.Namespace + "/" + foo.Name }
 
-// completes notes what a write does for an open Foo, and reports whether that was all that it
-// lacked.
-func completes(open map[string]lacks, write audit.Write) bool {
-	key := write.Namespace + "/" + write.Name
-	left, isOpen := open[key]
-	if !isOpen || !write.OK() {
-		return false
-	}
-	switch write.Verb + " " + write.Path() {
-	case "create deployments":
-		left.deployment = false
-	case "update foos/status", "patch foos/status":
-		left.status = false
-		left.available = left.available && !isAvailable(write.Response)
-	}
-	open[key] = left
-	if left != (lacks{}) {
-		return false
-	}
-	delete(open, key)
-	return true
-}
-
 // isAvailable reports whether a Foo's status says that its Pod is available.
 func isAvailable(foo *audit.Object) bool {
 	return foo != nil && foo.Status.AvailableReplicas != nil && *foo.Status.AvailableReplicas == 1
-}
-
-// countFlows makes the server count the account's requests, and returns when it does.
-func (s *session) countFlows(ctx context.Context) error {
-	schema := &flowcontrolv1.FlowSchema{
-		ObjectMeta: metav1.ObjectMeta{Name: accountFlow},
-		Spec: flowcontrolv1.FlowSchemaSpec{
-			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: priorityLevel},
-			MatchingPrecedence:         500,
-			DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
-			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
-				Subjects: []flowcontrolv1.Subject{{
-					Kind:           flowcontrolv1.SubjectKindServiceAccount,
-					ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: account, Name: account},
-				}},
-				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
-					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"},
-					ClusterScope: true, Namespaces: []string{flowcontrolv1.NamespaceEvery},
-				}},
-				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}},
-			}},
-		},
-	}
-	if _, err := s.kube.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating a FlowSchema: %w", err)
-	}
-	return s.kubectl(ctx, "wait", "--for=condition=Dangling=False", "flowschemas", "--all", "--timeout=30s")
 }
 
 // dispatched returns the number of the account's requests so far.

@@ -6,14 +6,15 @@
 package measure
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,9 +33,8 @@ const (
 	// probeLimit is how long a Foo may wait after the last was created.
 	probeLimit = time.Minute
 
-	// sharedName is the Deployment that many Foos want, and hangTime how long calls hang.
+	// sharedName is the Deployment that many Foos want.
 	sharedName = "shared"
-	hangTime   = 3 * time.Second
 	// attackInterval is the pause between two changes of an attack that goes on.
 	attackInterval = 5 * time.Millisecond
 )
@@ -45,9 +45,8 @@ var attacker = namespaceOf(0)
 // Attack is what a tenant does to a controller.
 type Attack struct {
 	Name string
-	// prepare makes what is there when the program starts, of a size that the tests reduce.
-	prepare func(ctx context.Context, s *session, size int) error
-	size    int
+	// prepare makes what is there when the program starts; nil means nothing.
+	prepare func(ctx context.Context, s *session) error
 	// change is repeated while the other tenant waits; nil means that nothing is.
 	change func(ctx context.Context, s *session, turn int) error
 }
@@ -62,20 +61,22 @@ const Hanging = "20 Foos, each of whose calls hangs for 3 s in a webhook"
 // objects lets a tenant do.
 var Attacks = []Attack{
 	{Name: Idle},
-	{Name: "4,000 new Foos", size: 4000, prepare: foosOfAttacker(nameOf)},
-	{Name: "2 Foos with 400 obsolete Deployments each", size: 400, prepare: obsoleteChildren},
+	{Name: "4,000 new Foos", prepare: foosOfAttacker(4000, nameOf)},
+	{Name: "2 Foos with 400 obsolete Deployments each", prepare: obsoleteChildren},
 	{
-		Name: "500 Foos that want one name, whose owner's status changes all the time", size: 500,
-		prepare: foosOfAttacker(func(int) string { return sharedName }),
+		Name:    "500 Foos that want one name, whose owner's status changes all the time",
+		prepare: foosOfAttacker(500, func(int) string { return sharedName }),
 		change: func(ctx context.Context, s *session, turn int) error {
 			return s.patchDeployment(ctx, sharedName, fmt.Sprintf(`{"status":{"replicas":%d}}`, turn), "status")
 		},
 	},
-	{Name: Hanging, size: 20, prepare: hangingWebhook},
-	{Name: "500 Foos whose Deployments a policy denies", size: 500, prepare: denyingPolicy},
+	{Name: Hanging, prepare: hangingWebhook},
+	{Name: "500 Foos whose Deployments a policy denies", prepare: func(ctx context.Context, s *session) error {
+		return s.refused(ctx, s.manifest("denying-policy.yaml"), 500)
+	}},
 	{
-		Name: "50 Deployments that are changed back as soon as they are repaired", size: 50,
-		prepare: foosOfAttacker(nameOf),
+		Name:    "50 Deployments that are changed back as soon as they are repaired",
+		prepare: foosOfAttacker(50, nameOf),
 		change: func(ctx context.Context, s *session, turn int) error {
 			return s.patchDeployment(ctx, nameOf(turn%50), `{"spec":{"replicas":7}}`)
 		},
@@ -87,7 +88,7 @@ var Attacks = []Attack{
 func (b *Bench) Waits(ctx context.Context, p Program, attack Attack, probes int) (waited results.Wait, err error) {
 	err = b.in(ctx, false, func(s *session) error {
 		if attack.prepare != nil {
-			if err := attack.prepare(ctx, s, attack.size); err != nil {
+			if err := attack.prepare(ctx, s); err != nil {
 				return fmt.Errorf("preparing an attack: %w", err)
 			}
 		}
@@ -169,9 +170,9 @@ func (s *session) probe(ctx context.Context, running *process, made *requests, p
 }
 
 // foosOfAttacker returns a function that creates Foos with the names of their Deployments.
-func foosOfAttacker(deployment func(number int) string) func(context.Context, *session, int) error {
-	return func(ctx context.Context, s *session, size int) error {
-		return each(ctx, 0, size, func(ctx context.Context, number int) error {
+func foosOfAttacker(n int, deployment func(number int) string) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error {
+		return each(ctx, 0, n, func(ctx context.Context, number int) error {
 			foo := objects.Foo(attacker, nameOf(number))
 			foo.Spec.DeploymentName = deployment(number)
 			_, err := s.clients.SamplecontrollerV1alpha1().Foos(attacker).Create(ctx, foo, metav1.CreateOptions{})
@@ -181,13 +182,13 @@ func foosOfAttacker(deployment func(number int) string) func(context.Context, *s
 }
 
 // obsoleteChildren creates two Foos that control many Deployments which they do not want.
-func obsoleteChildren(ctx context.Context, s *session, size int) error {
+func obsoleteChildren(ctx context.Context, s *session) error {
 	for number := range 2 {
 		foo, err := s.createFoo(ctx, attacker, number)
 		if err != nil {
 			return err
 		}
-		err = each(ctx, 0, size, func(ctx context.Context, child int) error {
+		err = each(ctx, 0, 400, func(ctx context.Context, child int) error {
 			deployment := objects.Deployment(foo)
 			deployment.Name = fmt.Sprintf("%s-%d", foo.Name, child)
 			_, err := s.kube.AppsV1().Deployments(attacker).Create(ctx, deployment, metav1.CreateOptions{})
@@ -200,68 +201,31 @@ func obsoleteChildren(ctx context.Context, s *session, size int) error {
 	return nil
 }
 
-// inAttackersNamespace and createsDeployment select what the webhook and the policy apply to.
-var (
-	inAttackersNamespace = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": attacker}}
-	createsDeployment    = admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-	}
-)
-
 // hangingWebhook creates Foos, and a webhook for their Deployments that accepts connections and
 // does not respond.
-func hangingWebhook(ctx context.Context, s *session, size int) error {
+func hangingWebhook(ctx context.Context, s *session) error {
 	silent, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(ctx, func() { silent.Close() })
-	webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "hangs"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name:                    "hangs.example.com",
-			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: new("https://" + silent.Addr().String())},
-			Rules:                   []admissionregistrationv1.RuleWithOperations{createsDeployment},
-			NamespaceSelector:       inAttackersNamespace,
-			FailurePolicy:           new(admissionregistrationv1.Fail),
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          new(int32(hangTime.Seconds())),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
-	_, err = s.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, webhook, metav1.CreateOptions{})
+	manifest, err := os.ReadFile(s.manifest("hanging-webhook.yaml"))
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.awaitRefusal(ctx), foosOfAttacker(nameOf)(ctx, s, size))
-}
-
-// denyingPolicy creates Foos, and a policy that denies their Deployments.
-func denyingPolicy(ctx context.Context, s *session, size int) error {
-	meta := metav1.ObjectMeta{Name: "denied"}
-	matched := &admissionregistrationv1.MatchResources{
-		NamespaceSelector: inAttackersNamespace,
-		ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: createsDeployment}},
-	}
-	policies := s.kube.AdmissionregistrationV1()
-	_, errPolicy := policies.ValidatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: meta,
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: matched,
-			Validations:      []admissionregistrationv1.Validation{{Expression: "false", Message: "denied by the benchmark"}},
-		},
-	}, metav1.CreateOptions{})
-	_, errBinding := policies.ValidatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: meta,
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: meta.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-		},
-	}, metav1.CreateOptions{})
-	if err := errors.Join(errPolicy, errBinding); err != nil {
+	adapted := bytes.ReplaceAll(manifest, []byte("ADDRESS"), []byte(silent.Addr().String()))
+	if err := os.WriteFile(s.path("webhook.yaml"), adapted, 0o600); err != nil {
 		return err
 	}
-	return errors.Join(s.awaitRefusal(ctx), foosOfAttacker(nameOf)(ctx, s, size))
+	return s.refused(ctx, s.path("webhook.yaml"), 20)
+}
+
+// refused creates what a manifest has, and Foos whose Deployments the API server then refuses.
+func (s *session) refused(ctx context.Context, manifest string, foos int) error {
+	if err := s.kubectl(ctx, "create", "-f", manifest); err != nil {
+		return err
+	}
+	return errors.Join(s.awaitRefusal(ctx), foosOfAttacker(foos, nameOf)(ctx, s))
 }
 
 // awaitRefusal waits until the API server refuses a Deployment of the attacker.

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -123,18 +122,18 @@ type Rest struct {
 type Calls map[string]float64
 
 // Total returns the number of calls.
-func (c Calls) Total() float64 { return c.total("") }
-
-// Writes returns the number of calls that are writes.
-func (c Calls) Writes() float64 {
-	return c.total("create ") + c.total("update ") + c.total("patch ") + c.total("delete ") + c.total("deletecollection ")
+func (c Calls) Total() (sum float64) {
+	for _, n := range c {
+		sum += n
+	}
+	return sum
 }
 
-// total returns the number of calls whose kinds begin with some text.
-func (c Calls) total(prefix string) float64 {
-	sum := 0.0
+// Writes returns the number of calls that are writes.
+func (c Calls) Writes() (sum float64) {
 	for kind, n := range c {
-		if strings.HasPrefix(kind, prefix) {
+		switch verb, _, _ := strings.Cut(kind, " "); verb {
+		case "create", "update", "patch", "delete", "deletecollection":
 			sum += n
 		}
 	}
@@ -144,23 +143,21 @@ func (c Calls) total(prefix string) float64 {
 // New returns empty results.
 func New() *Results {
 	r := &Results{Versions: map[string]string{}, Tables: map[string]Table{}, Waits: map[string]map[string][]Wait{}, Profiles: map[string]map[string]float64{}}
-	r.Forget(nil)
+	for _, part := range Parts {
+		r.Forget(part)
+	}
 	return r
 }
 
-// Forget removes the results of some parts of a run, or of all parts if none is given.
-func (r *Results) Forget(parts []string) {
-	for part, names := range tables {
-		for _, name := range names {
-			if len(parts) == 0 || slices.Contains(parts, part) {
-				r.Tables[name] = Table{}
-			}
-		}
+// Forget removes the results of a part of a run.
+func (r *Results) Forget(part string) {
+	for _, name := range tables[part] {
+		r.Tables[name] = Table{}
 	}
-	if len(parts) == 0 || slices.Contains(parts, "waits") {
+	switch part {
+	case "waits":
 		clear(r.Waits)
-	}
-	if len(parts) == 0 || slices.Contains(parts, "profile") {
+	case "profile":
 		clear(r.Profiles)
 	}
 }
