@@ -6,12 +6,8 @@
 package claims
 
 import (
-	"fmt"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,20 +21,28 @@ var (
 	folder = regexp.MustCompile("(?m)^(?:\\| `)?([a-z][a-zA-Z0-9/-]*)/[` ]")
 	// arrow matches a line of the drawing of imports.
 	arrow = regexp.MustCompile(`(?m)^ +([a-z0-9]+) --> ([a-z0-9 &]+)$`)
+	// codeLink matches a name that a document links to the file that declares it, in this
+	// repository or in client-go.
+	codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github\\.com/kubernetes/client-go/blob/v[0-9.]+/)([a-zA-Z0-9_/]+\\.go)\\)")
+	// clientGoLink matches a link to a file of client-go.
+	clientGoLink = regexp.MustCompile(`https://github\.com/kubernetes/client-go/blob/(v[0-9.]+)/`)
+	// patchedFile matches the name of a file that a patch changes.
+	patchedFile = regexp.MustCompile(`(?m)^--- a/(\S+)$`)
 )
 
 // TestLayoutHasTheFolders also finds a directory that is gone, at any depth.
 func TestLayoutHasTheFolders(t *testing.T) {
 	named := map[string]bool{}
-	for _, match := range folder.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1) {
+	for _, match := range folder.FindAllStringSubmatch(read(t, "docs/layout.md"), -1) {
 		named[match[1]] = true
 		if info, err := os.Stat(filepath.Join(moduleRoot, match[1])); err != nil || !info.IsDir() {
 			t.Errorf("docs/layout.md names %s, which is not a folder", match[1])
 		}
 	}
 	for _, parent := range []string{"artifacts", "hack", "internal", "pkg", "pkg/process", "pkg/reconcile", "test", "tools"} {
-		for _, file := range glob(t, parent+"/*/*") {
-			if path := parent + "/" + filepath.Base(filepath.Dir(file)); !named[path] {
+		for _, file := range tracked(t, ":(glob)"+parent+"/*/**") {
+			path := filepath.Join(parent, strings.Split(strings.TrimPrefix(file, parent+"/"), "/")[0])
+			if !named[path] {
 				t.Errorf("docs/layout.md lacks the folder %s", path)
 				named[path] = true
 			}
@@ -50,93 +54,55 @@ func TestLayoutHasTheFolders(t *testing.T) {
 // without its tests and their harness. The files of package main except main.go are one box, called
 // controller.
 func TestArrowsInLayoutAreTheImports(t *testing.T) {
-	const drawn, imported = "drawn", "imported"
-	arrows, inside := map[string]string{}, regexp.MustCompile("^"+goCommand(t, "list", "-m")+"/(?:internal|pkg/process|pkg/reconcile)/")
-	for _, match := range arrow.FindAllStringSubmatch(read(t, "docs", "layout.md"), -1) {
-		for to := range strings.SplitSeq(match[2], "&") {
-			arrows[match[1]+" --> "+strings.TrimSpace(to)] = drawn
+	drawn, imported := map[string]bool{}, map[string]bool{}
+	for _, match := range arrow.FindAllStringSubmatch(read(t, "docs/layout.md"), -1) {
+		for to := range strings.SplitSeq(match[2], " & ") {
+			drawn[match[1]+" --> "+to] = true
 		}
 	}
-	delete(arrows, "main --> controller") // they are one package
-	for _, file := range slices.Concat(glob(t, "internal/*/*.go"), glob(t, "pkg/process/*/*.go"), glob(t, "pkg/reconcile/*/*.go"), glob(t, "*.go")) {
-		from := filepath.Base(filepath.Dir(file))
-		switch {
-		case strings.HasSuffix(file, "_test.go"), from == "reconciletest":
-			continue
-		case filepath.Base(file) == "main.go" && filepath.Dir(file) == moduleRoot:
-			from = "main"
-		case filepath.Dir(file) == moduleRoot:
-			from = "controller"
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
-		for _, spec := range must(t, parsed, err).Imports {
-			path := strings.Trim(spec.Path.Value, `"`)
-			if to := inside.ReplaceAllString(path, ""); to != path {
-				if arrow := from + " --> " + to; arrows[arrow] == "" {
-					t.Errorf("docs/layout.md does not draw %s", arrow)
-				} else {
-					arrows[arrow] = imported
+	delete(drawn, "main --> controller") // they are one package
+	ours := regexp.MustCompile("^" + goCommand(t, "list", "-m") + "/(?:internal|pkg/process|pkg/reconcile)/([a-z]+)$")
+	others := slices.DeleteFunc(tracked(t, ":(glob)*.go", ":!*_test.go"), func(file string) bool { return file == "main.go" })
+	for _, box := range [][]string{{"main", "main.go"}, append([]string{"controller"}, others...), {"", "./internal/...", "./pkg/process/...", "./pkg/reconcile/..."}} {
+		list := goCommand(t, append([]string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}, box[1:]...)...)
+		for line := range strings.Lines(list) {
+			paths := strings.Fields(line)
+			from := box[0]
+			if from == "" {
+				from = filepath.Base(paths[0])
+			}
+			for _, path := range paths[1:] {
+				if to := ours.FindStringSubmatch(path); to != nil && !strings.Contains(paths[0], "/reconciletest") {
+					imported[from+" --> "+to[1]] = true
 				}
 			}
 		}
 	}
-	for _, arrow := range slices.Sorted(maps.Keys(arrows)) {
-		if arrows[arrow] == drawn {
-			t.Errorf("docs/layout.md draws %s, which is not an import", arrow)
-		}
+	if !maps.Equal(drawn, imported) {
+		t.Errorf("docs/layout.md draws %v, and the imports are %v", slices.Sorted(maps.Keys(drawn)), slices.Sorted(maps.Keys(imported)))
 	}
 }
-
-// TestInternalIsWhatTheControllerLinks fails if internal/ has a package for tests or tools.
-func TestInternalIsWhatTheControllerLinks(t *testing.T) {
-	linked := goCommand(t, "list", "-deps", ".")
-	for path := range strings.FieldsSeq(goCommand(t, "list", "./internal/...")) {
-		if !slices.Contains(strings.Fields(linked), path) {
-			t.Errorf("the controller does not link %s: it belongs into test/ or tools/", path)
-		}
-	}
-}
-
-// goCommand runs the go command in the root module, and returns what it prints.
-func goCommand(t *testing.T, args ...string) string {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", args...)
-	command.Dir = moduleRoot
-	command.Env = append(os.Environ(), "GOWORK=off")
-	out, err := command.Output()
-	return strings.TrimSpace(string(must(t, out, err)))
-}
-
-// codeLink matches a name that a document links to the file that declares it, in this
-// repository or in client-go.
-var codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github\\.com/kubernetes/client-go/blob/v[0-9.]+/)([a-zA-Z0-9_/]+\\.go)\\)")
-
-// clientGoLink matches a link to a file of client-go.
-var clientGoLink = regexp.MustCompile(`https://github\.com/kubernetes/client-go/blob/(v[0-9.]+)/`)
-
-// patchedFile matches the name of a file that a patch changes.
-var patchedFile = regexp.MustCompile(`(?m)^--- a/(\S+)$`)
 
 func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 	version, clientGo, _ := strings.Cut(goCommand(t, "list", "-m", "-f", "{{.Version}}\n{{.Dir}}", "k8s.io/client-go"), "\n")
-	for _, document := range []string{"from-upstream.md", "layout.md", "tour.md"} {
-		text := read(t, "docs", document)
+	for _, document := range []string{"docs/from-upstream.md", "docs/layout.md", "docs/tour.md"} {
+		text := read(t, document)
 		links := codeLink.FindAllStringSubmatch(text, -1)
 		if len(links) < 10 {
-			t.Errorf("docs/%s links %d names, want more", document, len(links))
+			t.Errorf("%s links %d names, want more", document, len(links))
 		}
 		for _, link := range links {
-			name, folder, file := link[1], moduleRoot, link[3]
+			file := link[3]
 			if clientGoLink.MatchString(link[2]) {
-				folder = clientGo
+				file = filepath.Join(clientGo, file)
 			}
-			if !declaredIn(t, filepath.Join(folder, file))[name] {
-				t.Errorf("docs/%s says that %s is in %s: it is not", document, name, file)
+			if !declaredIn(t, file)[link[1]] {
+				t.Errorf("%s says that %s is in %s: it is not", document, link[1], link[3])
 			}
 		}
 		for _, link := range clientGoLink.FindAllStringSubmatch(text, -1) {
 			if link[1] != version {
-				t.Errorf("docs/%s links client-go %s, and go.mod has %s", document, link[1], version)
+				t.Errorf("%s links client-go %s, and go.mod has %s", document, link[1], version)
 			}
 		}
 	}
@@ -145,15 +111,14 @@ func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 // TestDocumentsShowTheirCode looks for the excerpts in some documents, in which "…" stands for
 // what is left out, in the files in the directory of the same name. The tour applies each patch.
 func TestDocumentsShowTheirCode(t *testing.T) {
+	plain := strings.NewReplacer("\n+", "\n")
 	for name, language := range map[string]string{"tour": "diff", "second-child": "go", "second-kind": "go"} {
-		document, plain := read(t, "docs", name+".md"), strings.NewReplacer("\n+", "\n")
-		code, err := filepath.Glob(filepath.Join(moduleRoot, "docs", name, "*", "*.go"))
-		files := append(glob(t, "docs/"+name+"/*.patch"), must(t, code, err)...)
-		for _, block := range strings.Split(document, "\n```"+language+"\n")[1:] {
+		files := tracked(t, "docs/"+name+"/*.patch", "docs/"+name+"/*.go")
+		for _, block := range strings.Split(read(t, "docs/"+name+".md"), "\n```"+language+"\n")[1:] {
 			shown, _, _ := strings.Cut("\n"+block, "```\n")
 			parts := strings.Split(plain.Replace(shown), "…\n")
 			holds := func(file string) bool {
-				text := plain.Replace(read(t, strings.TrimPrefix(file, moduleRoot)))
+				text := plain.Replace(read(t, file))
 				return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 			}
 			if !slices.ContainsFunc(files, holds) {
@@ -161,41 +126,24 @@ func TestDocumentsShowTheirCode(t *testing.T) {
 			}
 		}
 	}
-	for _, file := range glob(t, "docs/tour/*.patch") {
-		if apply := "git apply docs/tour/" + filepath.Base(file) + "\n"; !strings.Contains(read(t, "docs", "tour.md"), apply) {
+	for _, file := range tracked(t, "docs/tour/*.patch") {
+		if apply := "git apply " + file + "\n"; !strings.Contains(read(t, "docs/tour.md"), apply) {
 			t.Errorf("docs/tour.md lacks %s", apply)
 		}
 	}
 }
 
-// TestPatchesApply tells of an outdated patch at once: the tests that build from one take
+// TestPatchesApply finds an outdated patch at once: the tests that build from one take
 // minutes. It leaves out those that are applied, and those of files that a reader creates.
 func TestPatchesApply(t *testing.T) {
-	for _, file := range glob(t, "docs/*/*.patch") {
-		name := strings.TrimPrefix(file, moduleRoot+"/")
-		patch := read(t, name)
-		t.Run(name, func(t *testing.T) {
-			for _, file := range patchedFile.FindAllStringSubmatch(patch, -1) {
-				if _, err := os.Stat(filepath.Join(moduleRoot, file[1])); err != nil {
-					t.Skipf("%s is not here", file[1])
-				}
-			}
-			if checkPatch(t, patch, "--reverse") == nil {
-				t.Skip("This patch is applied")
-			}
-			if err := checkPatch(t, patch); err != nil {
-				t.Errorf("%s no longer applies, create it again: %v", name, err)
-			}
+	for _, patch := range tracked(t, "docs/*/*.patch") {
+		ofReader := slices.ContainsFunc(patchedFile.FindAllStringSubmatch(read(t, patch), -1), func(file []string) bool {
+			_, err := os.Stat(filepath.Join(moduleRoot, file[1]))
+			return err != nil
 		})
+		_, isApplied := run(t, "git", "apply", "--check", "--reverse", patch)
+		if _, err := run(t, "git", "apply", "--check", patch); err != nil && isApplied != nil && !ofReader {
+			t.Errorf("%s no longer applies, create it again: %v", patch, err)
+		}
 	}
-}
-
-func checkPatch(t *testing.T, patch string, args ...string) error {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), "git", append([]string{"apply", "--check"}, args...)...)
-	command.Dir, command.Stdin = moduleRoot, strings.NewReader(patch)
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
-	}
-	return nil
 }

@@ -140,11 +140,3 @@ func count(t *testing.T, expression string, files ...string) (n float64) {
 	}
 	return n
 }
-
-// TestReadmeSaysWhetherThereAreWebhooks compares the README's table with the manifests.
-func TestReadmeSaysWhetherThereAreWebhooks(t *testing.T) {
-	has := count(t, `(?m)kind: \w+WebhookConfiguration|^ +conversion:`, tracked(t, "artifacts")...)
-	if lacks := count(t, `\| webhooks \| no \|`, "README.md") == 1; lacks != (has == 0) {
-		t.Errorf("README.md says that there are no webhooks: %v, and artifacts has %v", lacks, has)
-	}
-}
