@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds the programs that the benchmark measures, and prints the versions of what it compares:
-# in each line a name, a space and a version.
+# in each line a name, a space and a version. The first line describes the machine.
 #
 #   test/bench/contenders.sh DIRECTORY
 
@@ -13,6 +13,9 @@ unset CDPATH
 mkdir -p "$1"
 output=$(cd "$1" && pwd -P)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+memory=$(awk '/^MemTotal/ { printf "%.1f", $2 / 1024 / 1024 }' /proc/meminfo)
+echo "machine $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, ${memory} GiB of memory," \
+  "$(go env GOOS)/$(go env GOARCH), kernel $(uname -r)"
 hack/build.sh -stamp . . "${output}/ours" >&2
 "${output}/ours" -version | sed -n 's/^commit  */ours commit /p'
 bin/devcluster version | awk 'NF == 2 { print $1, $2 }'

@@ -78,7 +78,7 @@ func run(ctx context.Context) (err error) {
 type runner struct {
 	sizes
 	bench    *measure.Bench
-	programs *measure.Set
+	programs map[string]measure.Program
 	found    *results.Results
 	// file is where the results are written.
 	file  string
@@ -105,11 +105,12 @@ func (r *runner) measure(ctx context.Context, chosen []string) error {
 	}
 	defer os.RemoveAll(folder)
 	fmt.Println("building the contenders")
-	if r.programs, err = measure.Build(ctx, repository, folder); err != nil {
+	built, err := measure.Build(ctx, repository, folder)
+	if err != nil {
 		return err
 	}
+	r.programs, r.found.Machine, r.found.Versions = built.Programs, built.Machine, built.Versions
 	r.bench = &measure.Bench{Devcluster: filepath.Join(repository, "bin/devcluster"), Repository: repository}
-	r.found.Machine, r.found.Versions = measure.DescribeMachine(), r.programs.Versions
 	r.found.Began = r.began.UTC().Truncate(time.Second)
 	for _, name := range chosen {
 		r.found.Forget(name)

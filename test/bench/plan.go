@@ -62,10 +62,10 @@ var (
 // part makes all measurements of one of results.Parts. All programs run as they are installed
 // unless noted.
 func (r *runner) part(ctx context.Context, name string) {
-	ours, unlimited, onRuntime, bare := r.programs.Ours, r.programs.Unlimited, r.programs.ControllerRuntime, r.programs.Bare
+	ours, unlimited, onRuntime, bare := r.programs["ours"], r.programs["upstream-unlimited"], r.programs["controller-runtime"], r.programs["bare"]
 	// Ours is between the two that it is compared with.
 	controllers := []measure.Program{unlimited, ours, onRuntime}
-	sameWrites := bare.With("bare-same-writes", "-events", "-watch")
+	sameWrites := bare.With("bare-same-writes", "-same-writes")
 	held := measure.Options{Limit: r.holdingLimit, Idle: r.holdingLimit, Late: true}
 	switch name {
 	case "throughput":
@@ -74,7 +74,7 @@ func (r *runner) part(ctx context.Context, name string) {
 		asWithGoRun := []measure.Program{unlimited.In(nil), ours.In(nil), onRuntime.In(nil)}
 		r.rounds(ctx, results.GoRun, asWithGoRun, func(int) measure.TrialOptions { return foos })
 		r.rounds(ctx, results.Bare, []measure.Program{sameWrites, ours, bare}, func(int) measure.TrialOptions { return foos })
-		r.trial(ctx, results.Bare, 1, r.programs.Upstream, measure.TrialOptions{Foos: r.upstreamFoos})
+		r.trial(ctx, results.Bare, 1, r.programs["upstream"], measure.TrialOptions{Foos: r.upstreamFoos})
 	case "whole":
 		r.rounds(ctx, results.Whole, controllers, func(int) measure.TrialOptions { return measure.TrialOptions{Foos: r.wholeFoos, Whole: true} })
 	case "waits":
@@ -154,7 +154,7 @@ func (r *runner) add(table, contender string, round int, run results.Run) {
 // waits measures how long a tenant waits while another attacks: for ours in each round.
 func (r *runner) waits(ctx context.Context, round int, attack measure.Attack, contenders []measure.Program) {
 	for _, contender := range contenders {
-		if round > 1 && contender.Name != r.programs.Ours.Name {
+		if round > 1 && contender.Name != "ours" {
 			continue
 		}
 		title := fmt.Sprintf("round %d, a tenant waits beside %s: %s", round, attack.Name, contender.Name)

@@ -4,7 +4,7 @@
 // creates the Deployment and writes the status, and does nothing else: it has no cache,
 // no queue and compares nothing.
 //
-//	bare -kubeconfig=FILE [-events] [-watch] [-profiles=ADDRESS]
+//	bare -kubeconfig=FILE [-same-writes] [-profiles=ADDRESS]
 //
 // After that it waits for a signal, so that its CPU and memory can be read.
 package main
@@ -37,15 +37,14 @@ const goroutines = 2
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
-	events := flag.Bool("events", false, "write one Event for each Foo")
-	watches := flag.Bool("watch", false, "watch Foos and Deployments, and decode and discard the events")
+	same := flag.Bool("same-writes", false, "as a controller, write one Event for each Foo, and watch Foos and Deployments")
 	profiles := flag.String("profiles", "", "`address` to serve /debug/pprof/ at")
 	flag.Parse()
 	if *profiles != "" {
 		go func() { _ = http.ListenAndServe(*profiles, nil) }()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *kubeconfig, *events, *watches)
+	err := run(ctx, *kubeconfig, *same)
 	stopped := ctx.Err() != nil
 	stop()
 	if err != nil && !stopped {
@@ -54,7 +53,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kubeconfig string, events, watches bool) error {
+func run(ctx context.Context, kubeconfig string, same bool) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -70,7 +69,7 @@ func run(ctx context.Context, kubeconfig string, events, watches bool) error {
 	if err != nil {
 		return err
 	}
-	if watches { // both that a controller has
+	if same { // decode and discard both watches that a controller has
 		since := metav1.ListOptions{ResourceVersion: waiting.ResourceVersion}
 		for _, open := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
 			foos.Watch, kube.AppsV1().Deployments(metav1.NamespaceAll).Watch,
@@ -88,7 +87,7 @@ func run(ctx context.Context, kubeconfig string, events, watches bool) error {
 	workers, working := errgroup.WithContext(ctx)
 	workers.SetLimit(goroutines)
 	for i := range waiting.Items {
-		workers.Go(func() error { return settle(working, kube, clients, &waiting.Items[i], events) })
+		workers.Go(func() error { return settle(working, kube, clients, &waiting.Items[i], same) })
 	}
 	if err := workers.Wait(); err != nil {
 		return err

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The programs to measure, how they are built, and the machine that they run on.
+// The programs to measure, and how they are built.
 
 package measure
 
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-
-	"github.com/prometheus/procfs"
-
-	"example.com/sample-controller/test/bench/internal/results"
 )
 
 // Program is a controller, or the bare loop: it takes -kubeconfig and runs until it is
@@ -44,15 +38,16 @@ func (p Program) With(name string, args ...string) Program {
 	return Program{Name: name, Path: p.Path, Args: append(append([]string(nil), p.Args...), args...), Env: p.Env}
 }
 
-// Set holds all programs to measure.
+// Set holds all programs to measure, by name, to be run as Installed.
 type Set struct {
-	Ours, Upstream, Unlimited, ControllerRuntime, Bare Program
-	// Versions holds the versions of what is compared and of what it runs on.
+	Programs map[string]Program
+	// Machine describes the machine, and Versions holds the versions of what is compared and of
+	// what it runs on.
+	Machine  string
 	Versions map[string]string
 }
 
-// Build builds all programs in folder, to be run as Installed. repository is the root of this
-// repository.
+// Build builds all programs in folder. repository is the root of this repository.
 func Build(ctx context.Context, repository, folder string) (*Set, error) {
 	build := exec.CommandContext(ctx, filepath.Join(repository, "test/bench/contenders.sh"), folder)
 	build.Stderr = os.Stderr
@@ -60,18 +55,17 @@ func Build(ctx context.Context, repository, folder string) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the contenders: %w", err)
 	}
-	versions := map[string]string{}
+	set := &Set{Programs: map[string]Program{}, Versions: map[string]string{}}
 	for line := range strings.Lines(string(out)) {
 		name, version, _ := strings.Cut(strings.TrimSpace(line), " ")
-		versions[name] = version
+		set.Versions[name] = version
 	}
-	program := func(name string) Program {
-		return Program{Name: name, Path: filepath.Join(folder, name), Env: Installed}
+	set.Machine = set.Versions["machine"]
+	delete(set.Versions, "machine")
+	for _, name := range []string{"ours", "upstream", "upstream-unlimited", "controller-runtime", "bare"} {
+		set.Programs[name] = Program{Name: name, Path: filepath.Join(folder, name), Env: Installed}
 	}
-	return &Set{
-		Ours: program("ours"), Upstream: program("upstream"), Unlimited: program("upstream-unlimited"),
-		ControllerRuntime: program("controller-runtime"), Bare: program("bare"), Versions: versions,
-	}, nil
+	return set, nil
 }
 
 // BuildOurs builds the controller of this repository.
@@ -82,23 +76,4 @@ func BuildOurs(ctx context.Context, repository, output string) error {
 		return fmt.Errorf("building the controller: %w\n%s", err, out)
 	}
 	return nil
-}
-
-// DescribeMachine describes this machine. It leaves empty what it can't read.
-func DescribeMachine() results.Machine {
-	m := results.Machine{Cores: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH}
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return m
-	}
-	if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
-		m.CPU = cpus[0].ModelName
-	}
-	if memory, err := fs.Meminfo(); err == nil && memory.MemTotal != nil {
-		m.MemoryGiB = math.Round(float64(*memory.MemTotal)/(1<<20)*10) / 10
-	}
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.OS += ", kernel " + strings.TrimSpace(string(release))
-	}
-	return m
 }

@@ -40,8 +40,9 @@ var (
 
 // Results are the results of one run of the benchmark.
 type Results struct {
-	Began    time.Time
-	Machine  Machine
+	Began time.Time
+	// Machine describes the machine, and Versions what ran on it.
+	Machine  string
 	Versions map[string]string
 	// Minutes is the duration of the run.
 	Minutes float64
@@ -64,14 +65,6 @@ type Wait struct {
 
 // Table holds measurements by the name of the contender.
 type Table map[string][]Run
-
-// Machine describes the machine.
-type Machine struct {
-	CPU       string
-	Cores     int
-	MemoryGiB float64
-	OS        string
-}
 
 // Run is what a program did and used after one start.
 type Run struct {
