@@ -39,15 +39,6 @@ const (
 	// goroutines is how many objects are created at the same time. More are no faster on
 	// two cores.
 	goroutines = 16
-
-	fooCRD = "customresourcedefinition/foos.samplecontroller.k8s.io"
-	// oldConditions are the conditions that the API server writes, with an old transition
-	// time.
-	oldConditions = `{"status":{"conditions":[
-{"type":"NamesAccepted","status":"True","reason":"NoConflicts",
-"message":"no conflicts found","lastTransitionTime":"2000-01-01T00:00:00Z"},
-{"type":"Established","status":"True","reason":"InitialNamesAccepted",
-"message":"the initial names have been accepted","lastTransitionTime":"2000-01-01T00:00:00Z"}]}}`
 )
 
 // Bench holds what all measurements need.
@@ -145,7 +136,8 @@ func (s *session) installFoo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.kubectl(ctx, "patch", fooCRD, "--subresource=status", "--type=merge", "--patch", oldConditions)
+	return s.kubectl(ctx, "patch", "crd/foos.samplecontroller.k8s.io", "--subresource=status", "--type=merge",
+		"--patch-file", s.manifest("established.yaml"))
 }
 
 func (s *session) kubectl(ctx context.Context, args ...string) error {

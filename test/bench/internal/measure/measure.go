@@ -54,10 +54,8 @@ func (p *process) stop() { p.Stop(stopGrace) }
 
 // pause waits for some time, unless ctx or the program ends.
 func (p *process) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-p.Ended():
 		return p.Err()
@@ -68,8 +66,8 @@ func (p *process) pause(ctx context.Context, d time.Duration) error {
 
 // usage is the use of CPU and memory since the start of a process.
 type usage struct {
-	// cpu is the time in user and system mode, in steps of 10 ms.
-	cpu time.Duration
+	// cpu is milliseconds of user and system time, in steps of 10.
+	cpu float64
 	// peak and resident are MiB of resident memory: the maximum so far, and now.
 	peak, resident float64
 }
@@ -78,20 +76,13 @@ func (p *process) usage() (usage, error) {
 	if err := p.Err(); err != nil {
 		return usage{}, err
 	}
-	proc, err := procfs.NewProc(p.ID())
-	if err != nil {
-		return usage{}, err
-	}
+	proc, errProc := procfs.NewProc(p.ID())
 	stat, errStat := proc.Stat()
 	status, errStatus := proc.NewStatus()
-	if err := errors.Join(errStat, errStatus); err != nil {
+	if err := errors.Join(errProc, errStat, errStatus); err != nil {
 		return usage{}, fmt.Errorf("reading CPU and memory of %s: %w", p.Name, err)
 	}
-	return usage{
-		cpu:      time.Duration(stat.CPUTime() * float64(time.Second)),
-		peak:     float64(status.VmHWM) / mebibyte,
-		resident: float64(status.VmRSS) / mebibyte,
-	}, nil
+	return usage{cpu: stat.CPUTime() * 1000, peak: float64(status.VmHWM) / mebibyte, resident: float64(status.VmRSS) / mebibyte}, nil
 }
 
 // errLate is the cause of the end of a wait for Foos to converge.
@@ -141,12 +132,6 @@ type Options struct {
 	Rest time.Duration
 }
 
-// whileWaiting returns the options of a program that is measured until it has made Foos
-// converge, and for some time at rest.
-func whileWaiting(rest time.Duration) Options {
-	return Options{Limit: convergeTimeout, Idle: 10 * idleInterval, Rest: rest}
-}
-
 // TrialOptions describe the objects of a Trial, and what to measure.
 type TrialOptions struct {
 	// Foos wait when the program starts, beside Foreign Deployments.
@@ -171,10 +156,12 @@ func (b *Bench) Trial(
 		if err != nil {
 			return err
 		}
-		if trial, err = s.measure(ctx, p, o.Foreign, whileWaiting(o.Rest), foos...); err != nil || o.Restart == 0 {
+		options := Options{Limit: convergeTimeout, Idle: 10 * idleInterval, Rest: o.Rest}
+		if trial, err = s.measure(ctx, p, o.Foreign, options, foos...); err != nil || o.Restart == 0 {
 			return err
 		}
-		again, err := s.beside(ctx, p, o.Foos, whileWaiting(o.Restart))
+		options.Rest = o.Restart
+		again, err := s.beside(ctx, p, o.Foos, options)
 		restart = &again
 		return err
 	})
@@ -243,7 +230,7 @@ func (s *session) measure(
 		return run, err
 	}
 	settling := time.Now()
-	run = results.Run{Foos: len(foos), Objects: objects, CPUConverged: milliseconds(converged.cpu)}
+	run = results.Run{Foos: len(foos), Objects: objects, CPUConverged: converged.cpu}
 	if !late {
 		if err := awaitIdle(ctx, running, made, o.Idle, &run); err != nil {
 			return run, err
@@ -257,28 +244,19 @@ func (s *session) measure(
 	if run.Calls, run.Refused, err = made.count(ctx); err != nil {
 		return run, err
 	}
-	addTimes(&run, times, made)
-	used, err := running.usage()
-	run.CPUSettled, run.SettledSeconds = milliseconds(used.cpu), time.Since(settling).Seconds()
-	run.PeakMiB, run.ResidentMiB = used.peak, used.resident
-	return run, err
-}
-
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
-
-// addTimes adds what the times of convergence and the requests say. Those for the Foo of
-// beside do not count.
-func addTimes(run *results.Run, times []time.Duration, made *requests) {
 	for _, write := range made.writes {
-		if write.Namespace == quietNamespace {
+		if write.Namespace == quietNamespace { // those for the Foo of beside do not count
 			run.Calls[write.Verb+" "+write.Path()]--
 		}
 	}
 	maps.DeleteFunc(run.Calls, func(_ string, n float64) bool { return n == 0 })
-	if len(times) == 0 {
-		return
+	if len(times) > 0 {
+		run.FirstSeconds, run.HalfSeconds, run.Seconds = times[0].Seconds(), times[(len(times)-1)/2].Seconds(), times[len(times)-1].Seconds()
 	}
-	run.FirstSeconds, run.HalfSeconds, run.Seconds = times[0].Seconds(), times[(len(times)-1)/2].Seconds(), times[len(times)-1].Seconds()
+	used, err := running.usage()
+	run.CPUSettled, run.SettledSeconds = used.cpu, time.Since(settling).Seconds()
+	run.PeakMiB, run.ResidentMiB = used.peak, used.resident
+	return run, err
 }
 
 // awaitIdle waits until a program writes nothing and uses almost no CPU, and notes since
@@ -303,8 +281,8 @@ func awaitIdle(ctx context.Context, running *process, made *requests, limit time
 		if err != nil {
 			return err
 		}
-		if len(writes) == 0 && float64(used.cpu-before) < idleShare*float64(idleInterval) {
-			run.IdleSeconds, run.CPUIdle = began.Sub(running.started).Seconds(), milliseconds(used.cpu)
+		if len(writes) == 0 && used.cpu-before < idleShare*idleInterval.Seconds()*1000 {
+			run.IdleSeconds, run.CPUIdle = began.Sub(running.started).Seconds(), used.cpu
 			return nil
 		}
 	}
@@ -328,7 +306,7 @@ func (s *session) atRest(ctx context.Context, running *process, duration time.Du
 	if err != nil {
 		return rest, err
 	}
-	rest.Seconds, rest.CPUMilliseconds = duration.Seconds(), milliseconds(after.cpu-before.cpu)
+	rest.Seconds, rest.CPUMilliseconds = duration.Seconds(), after.cpu-before.cpu
 	rest.Calls, _, err = made.count(ctx)
 	return rest, err
 }

@@ -83,7 +83,7 @@ func (b *Bench) Profile(ctx context.Context, p Program, foos int) (perFoo map[st
 			return err
 		}
 		used, err := running.usage()
-		perFoo = divide(taken, float64(used.cpu.Microseconds())/float64(foos))
+		perFoo = divide(taken, used.cpu*1000/float64(foos))
 		return err
 	})
 	return perFoo, err
