@@ -52,11 +52,11 @@ func render(r, hogs *results.Results) ([]byte, error) {
 	tmpl, err := template.New("page").Funcs(template.FuncMap{
 		"targets": targets, "besideHogs": func(i int) string { return loaded[i].Verdict() }, "mostRounds": func() int { return MostRounds },
 		"names": names, "figure": figureOf, "first": first, "kinds": kinds, "holdings": holdings, "perObject": perObject,
-		"attacks": func() []measure.Attack { return measure.Attacks }, "contenders": func() []string { return Contenders[:3] },
+		"attacks": func() []measure.Attack { return measure.Attacks }, "contenders": func() []string { return contenders[:3] },
 		"half":      func(attack, name string) string { return wait(attack, name, halfWait) },
 		"most":      func(attack, name string) string { return wait(attack, name, mostWait) },
 		"timesIdle": func(attack string) spread { return timesIdle(r, attack) },
-		"profiled":  func() []string { return append(Contenders[:3:3], bareSame) }, "profileParts": measure.ProfileParts, "cpuOfBare": cpuOfBare,
+		"profiled":  func() []string { return append(contenders[:3:3], bareSame) }, "profileParts": measure.ProfileParts, "cpuOfBare": cpuOfBare,
 		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 },
 	}).Parse(page)
 	if err != nil {
@@ -74,15 +74,15 @@ const (
 	bareSame  = "bare-same-writes"
 )
 
-// Contenders are the names of all contenders, in the order of the tables.
-var Contenders = []string{ours, unlimited, onRuntime, "upstream", bareSame, "bare"}
+// contenders are the names of all contenders, in the order of the tables.
+var contenders = []string{ours, unlimited, onRuntime, "upstream", bareSame, "bare"}
 
 // MostRounds is how often contenders are compared at most.
 const MostRounds = 15
 
 // names returns those of the contenders that a table has, in order.
 func names(of results.Table) []string {
-	return slices.DeleteFunc(slices.Clone(Contenders), func(name string) bool { return len(of[name]) == 0 })
+	return slices.DeleteFunc(slices.Clone(contenders), func(name string) bool { return len(of[name]) == 0 })
 }
 
 func halfWait(w results.Wait) float64 { return w.P50 }
