@@ -32,24 +32,24 @@ It requires permission to patch these objects. Exit codes: 0 if nothing is left 
 --dry-run, would be annotated), and 2 after an error.`
 
 func newAdoptCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &planOptions{config: config, IOStreams: streams}
+	o, isDryRun := &planOptions{config: config, IOStreams: streams}, false
 	command := &cobra.Command{
 		Use:   "adopt [NAME...] | -A",
 		Short: "Let Foos adopt what was theirs before a restore",
 		Long:  adoptHelp,
 		Example: `  kubectl foo adopt -n shop --dry-run    # what it would annotate
   kubectl foo adopt -n shop              # for all Foos in the namespace`,
-		RunE:              func(command *cobra.Command, args []string) error { return o.adopt(command.Context(), args) },
+		RunE:              func(command *cobra.Command, args []string) error { return o.adopt(command.Context(), args, isDryRun) },
 		ValidArgsFunction: completeNames(config),
 	}
 	flags := command.Flags()
 	config.AddFlags(flags)
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Adopt for the Foos in all namespaces.")
-	flags.BoolVar(&o.serverDryRun, "dry-run", false, "Send each annotation as a dry run, which stores nothing.")
+	flags.BoolVar(&isDryRun, "dry-run", false, "Send each annotation as a dry run, which stores nothing.")
 	return command
 }
 
-func (o *planOptions) adopt(ctx context.Context, names []string) error {
+func (o *planOptions) adopt(ctx context.Context, names []string, isDryRun bool) error {
 	if len(names) > 0 && o.allNamespaces {
 		return errors.New("use either names or -A")
 	}
@@ -81,8 +81,8 @@ func (o *planOptions) adopt(ctx context.Context, names []string) error {
 				fmt.Fprintf(o.Out, "%s ! %s\n", foo, printable.Quote(ready.Message))
 				continue
 			}
-			isLeft = isLeft || o.serverDryRun
-			err := c.Annotate(ctx, write.Resource, write.Before, samplev1alpha1.AnnotationAdoptBy, target.owner.GetName(), o.serverDryRun)
+			isLeft = isLeft || isDryRun
+			err := c.Annotate(ctx, write.Resource, write.Before, samplev1alpha1.AnnotationAdoptBy, target.owner.GetName(), isDryRun)
 			if err == nil {
 				fmt.Fprintf(o.Out, "%s > may adopt %s %s\n", foo, write.Kind, write.Name)
 			}

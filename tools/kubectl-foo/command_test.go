@@ -105,8 +105,7 @@ func TestNoCommandLetsOthersControlTheTerminal(t *testing.T) {
 	server := serverThatSays(t, string(text))
 	file := strings.Replace(web, "name: a", "name: "+string(printable.EscapeJSON(text)), 1)
 	for _, args := range []string{
-		"why a", "why a -o json", "why a -o yaml", "why a -n b", "adopt", "plan", "plan -o diff", "plan -o json", "plan -o yaml", "plan --server-dry-run",
-		"plan -f -",
+		"why a", "why a -o json", "why a -o yaml", "why a -n b", "adopt", "plan", "plan -o diff", "plan -o json", "plan -o yaml", "plan -f -",
 	} {
 		t.Run(args, func(t *testing.T) {
 			args := append(strings.Fields(args), "--server="+server)

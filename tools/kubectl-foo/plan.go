@@ -37,9 +37,7 @@ For each Foo that needs a write, it prints the children to create (+), update (~
 change, the objects that belong to someone else and stay unchanged (!), and the Foo's new status. A sync is only the first
 step: once a child has changed, a later sync may write more.
 
-Only the API server knows how admission webhooks and policies treat a write. With --server-dry-run, the command sends each
-write as a dry run, which stores nothing, and with -f also the Foos in the files. This requires permission to make these
-writes, and policies judge your account, not the controller's.
+Only the API server knows how admission webhooks and policies would treat these writes.
 
 Exit codes: 0 if there is nothing to do, 1 if there is, and 2 after an error.`
 
@@ -53,7 +51,6 @@ type planOptions struct {
 	image         string
 	omitPodUser   bool
 	output        string
-	serverDryRun  bool
 }
 
 func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -76,7 +73,6 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
 	flags.StringVar(&o.image, "image", names.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
 	flags.BoolVar(&o.omitPodUser, "omit-pod-user", false, "Set no user in new Deployments; must be the value of the controller's flag -omit-pod-user.")
 	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Output format: text, diff (only the diffs), json or yaml.")
-	flags.BoolVar(&o.serverDryRun, "server-dry-run", false, "Also send each write to the API server as a dry run, and print its response.")
 	return command
 }
 
@@ -104,11 +100,6 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	for i, target := range targets {
 		if plans[i], err = report.NewPlan(preview.Of(target.kind, target.owner, world, now)); err != nil {
 			return err
-		}
-		if o.serverDryRun {
-			if err := ask(ctx, c, plans[i]); err != nil {
-				return err
-			}
 		}
 	}
 	if err := report.PrintPlans(o.Out, o.output, plans); err != nil {
@@ -139,13 +130,7 @@ func (o *planOptions) targets(ctx context.Context, c *cluster.Cluster, kinds clu
 		}
 	}
 	if len(o.files) > 0 {
-		applied, err := o.applied(kinds, stored, c.Namespace)
-		for i, target := range applied {
-			if err == nil && o.serverDryRun {
-				applied[i].owner, err = c.DryRunOwner(ctx, target.kind, target.owner, "")
-			}
-		}
-		return applied, err
+		return o.applied(kinds, stored, c.Namespace)
 	}
 	if len(names) == 0 {
 		return stored, nil
@@ -163,39 +148,6 @@ func (o *planOptions) targets(ctx context.Context, c *cluster.Cluster, kinds clu
 		named = append(named, target{kind, owner})
 	}
 	return named, nil
-}
-
-// ask adds the API server's responses to a plan.
-func ask(ctx context.Context, c *cluster.Cluster, plan *report.Plan) error {
-	for i, write := range plan.Sync.Writes {
-		if !write.IsSent() {
-			continue
-		}
-		stored, err := c.DryRun(ctx, write)
-		if plan.Writes[i].Answer, err = refusal(ctx, err); err != nil {
-			return err
-		}
-		if stored != nil && plan.Writes[i].Answer == nil {
-			if differs := write.DriftOf(stored); differs != "" {
-				plan.Writes[i].Answer = &report.Answer{Differs: differs}
-			}
-		}
-	}
-	// The API server can't judge the status of an owner that exists only in a file.
-	if plan.Status == nil || plan.Sync.Owner.GetResourceVersion() == "" {
-		return nil
-	}
-	_, err := c.DryRunOwner(ctx, plan.Sync.Kind, plan.Sync.After, "status")
-	plan.StatusAnswer, err = refusal(ctx, err)
-	return err
-}
-
-// refusal returns why a dry run was rejected, or the error if the API server has not judged it.
-func refusal(ctx context.Context, err error) (*report.Answer, error) {
-	if err == nil || errors.Is(err, cluster.ErrPermission) || ctx.Err() != nil {
-		return nil, err
-	}
-	return &report.Answer{Refused: err.Error()}, nil
 }
 
 // applied returns the owners in the files as an apply would store them. Owners without a

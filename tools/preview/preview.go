@@ -42,15 +42,6 @@ type Write struct {
 // IsSent reports whether the API server gets a request.
 func (w *Write) IsSent() bool { return w.After != nil || w.Action == plan.ActionDelete }
 
-// DriftOf describes the owned fields in which a stored object differs from the desired state,
-// for example after an admission webhook, or returns "".
-func (w *Write) DriftOf(stored plan.Object) string {
-	return w.step.DescribeDrift(kept(w.step.Transform, stored), w.step.Owner, w.step.View)
-}
-
-// Patch returns the patch that the sync sends to update or adopt the child.
-func (w *Write) Patch() (types.PatchType, []byte, error) { return w.step.Patch(w.Before, w.After) }
-
 // WasMadeForOwner reports whether the child is an object without a controller that was the Foo's,
 // as after a restore from a backup. Of the labels of a new child, it has those that contain the
 // Foo's name. The others may differ if the controller has written it, as in an adopted one.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -233,24 +232,6 @@ func writesInLog(t *testing.T) []audit.Write {
 	return slices.DeleteFunc(writes, func(write audit.Write) bool { return write.Resource != "foos" && write.Resource != "deployments" })
 }
 
-// TestServerDryRun sends dry runs that the API server accepts, and some that it rejects.
-func TestServerDryRun(t *testing.T) {
-	ns := newNamespace(t, "dry-runs")
-	before := len(writesInLog(t))
-	got := ns.foo("plan", "-f", ns.file(manifestOf("a", "a")), "--server-dry-run")
-	footest.Must(t, got.check(1, "+ create Deployment a"))
-	if strings.Contains(got.out, "reject") {
-		t.Error(got.out)
-	}
-	ns.withFoo()
-	ns.breakWebhook()
-	footest.Must(t, ns.foo("plan", "--server-dry-run").check(1, "+1 ~0 -0, 1 status, 1 rejected of 1 Foo",
-		"the API server would reject this: Internal error occurred: failed calling webhook \"down.example.com\""))
-	if writes := writesInLog(t)[before:]; len(writes) != 1 { // the Foo
-		t.Errorf("these were writes: %+v", linesOf(writes))
-	}
-}
-
 // TestViewIsEnough runs the commands as a user who has only the role view in a namespace, with the
 // rules about Foos that artifacts/deploy adds to that role.
 func TestViewIsEnough(t *testing.T) {
@@ -270,8 +251,6 @@ func TestViewIsEnough(t *testing.T) {
 		ns.foo("why", "a", "--as=reader").check(0, "ready: Deployment", "Not shown: the permission to list pods is missing"),
 		ns.foo("why", "a", "--as=viewer").check(0, "ready: Deployment", "Pod web-", "Controller: unknown: the Lease",
 			"the permission to get leases.coordination.k8s.io is missing"),
-		ns.foo("plan", "-f", ns.file(manifestOf("c", "c")), "--server-dry-run", "--as=viewer").check(2,
-			"--server-dry-run requires permission to create foos.samplecontroller.k8s.io, which this account lacks"),
 		ns.foo("plan", "-A", "--as=viewer").check(2, "the permission to list foos.samplecontroller.k8s.io is missing"),
 		ns.foo("ui", "--as=half").check(2, "the permission to list and watch foos.samplecontroller.k8s.io is missing"),
 	} {

@@ -44,7 +44,7 @@ func CheckFormat(format string, allowed ...string) error {
 	return nil
 }
 
-// Plan is what the next sync of a Foo would write, with the API server's responses.
+// Plan is what the next sync of a Foo would write.
 type Plan struct {
 	Sync *preview.Sync `json:"-"`
 
@@ -54,8 +54,7 @@ type Plan struct {
 	Writes    []Write `json:"writes"` // in the order of Sync
 	Status    any     `json:"status,omitempty"`
 	// StatusMayWait means that the status is written within seconds and not at once.
-	StatusMayWait bool    `json:"statusMayWait,omitempty"`
-	StatusAnswer  *Answer `json:"statusAnswer,omitempty"`
+	StatusMayWait bool `json:"statusMayWait,omitempty"`
 }
 
 // Write is a write of a child.
@@ -67,20 +66,7 @@ type Write struct {
 	Diff   string         `json:"diff,omitempty"`
 	Before map[string]any `json:"before,omitempty"`
 	After  map[string]any `json:"after,omitempty"`
-	Answer *Answer        `json:"answer,omitempty"`
 }
-
-// Answer is an API server's response to a write. There is none if no dry run was sent, or if the
-// object would be stored as sent.
-type Answer struct {
-	// Refused is why the API server rejects the write, or "".
-	Refused string `json:"refused,omitempty"`
-	// Differs lists the owned fields that the API server would store with other values than
-	// sent, perhaps because of an admission webhook, or "".
-	Differs string `json:"differs,omitempty"`
-}
-
-func (a *Answer) isRefusal() bool { return a != nil && a.Refused != "" }
 
 // NewPlan returns the plan of a sync.
 func NewPlan(sync *preview.Sync) (*Plan, error) {
@@ -95,7 +81,7 @@ func NewPlan(sync *preview.Sync) (*Plan, error) {
 		if err := errors.Join(beforeErr, afterErr, diffErr); err != nil {
 			return nil, err
 		}
-		p.Writes = append(p.Writes, Write{write.Action, write.Kind, write.Name, write.Drift, diff, before, after, nil})
+		p.Writes = append(p.Writes, Write{write.Action, write.Kind, write.Name, write.Drift, diff, before, after})
 	}
 	return p, nil
 }
@@ -144,7 +130,6 @@ func (p *Plan) PrintSteps(out *Printer) {
 		}
 		out.Printf("  %s %s %s %s%s\n", marks[write.Verb], write.Verb, write.Kind, write.Name, note)
 		out.printDiff("      ", write.Diff)
-		printAnswer(out, write.Answer)
 	}
 	if p.Status == nil {
 		return
@@ -160,19 +145,6 @@ func (p *Plan) PrintSteps(out *Printer) {
 	out.Printf("  status: %s%s\n", after, note)
 	if before != after && before != "" {
 		out.Printf("     was: %s\n", before)
-	}
-	printAnswer(out, p.StatusAnswer)
-}
-
-func printAnswer(out *Printer, answer *Answer) {
-	if answer == nil {
-		return
-	}
-	if answer.Refused != "" {
-		out.Printf("      the API server would reject this: %s\n", answer.Refused)
-	}
-	if answer.Differs != "" {
-		out.Printf("      the API server would store other values: %s\n", answer.Differs)
 	}
 }
 
@@ -215,7 +187,7 @@ func desired(fields map[string]any) (string, error) {
 // summary returns the last line.
 func summary(plans []*Plan) string {
 	counts := map[plan.Action]int{}
-	silent, statuses, refused := 0, 0, 0
+	silent, statuses := 0, 0
 	for _, plan := range plans {
 		if plan.IsSilent() {
 			silent++
@@ -223,14 +195,8 @@ func summary(plans []*Plan) string {
 		if plan.Status != nil {
 			statuses++
 		}
-		if plan.StatusAnswer.isRefusal() {
-			refused++
-		}
 		for _, write := range plan.Writes {
 			counts[write.Verb]++
-			if write.Answer.isRefusal() {
-				refused++
-			}
 		}
 	}
 	if silent == len(plans) {
@@ -241,9 +207,6 @@ func summary(plans []*Plan) string {
 		text += fmt.Sprintf(" !%d", left)
 	}
 	text += ", " + counted(statuses, "status", "statuses")
-	if refused > 0 {
-		text += fmt.Sprintf(", %d rejected", refused)
-	}
 	return text + " of " + counted(len(plans), kindOf(plans), kindOf(plans)+"s")
 }
 
