@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -131,7 +129,7 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 				return err
 			}
 			opts.Kinds, opts.Lease = kindsWith(controller.image), controller.lease
-			return serve(command.Context(), opts, port, streams.Out)
+			return ui.Serve(command.Context(), opts, port, streams.Out)
 		},
 	}
 	flags := command.Flags()
@@ -142,28 +140,6 @@ func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooption
 	flags.StringVar(&opts.You, "you", "", "User in the audit log to call \"you\".")
 	controller.add(command)
 	return command
-}
-
-// serve serves the page until ctx is done. It prints the address once there is something to show.
-func serve(ctx context.Context, opts ui.Options, port uint16, out io.Writer) error {
-	live, err := ui.NewLive(opts)
-	if err != nil {
-		return err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
-	if err != nil {
-		return err
-	}
-	defer listener.Close()
-	if err := live.Start(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // Ctrl-C
-		}
-		return err
-	}
-	server := ui.New(live, listener.Addr())
-	fmt.Fprintf(out, "%s\n", server.URL())
-	return server.Serve(ctx, listener)
 }
 
 const timelineHelp = `Draw a Foo's history from an API server's audit log: a lane for each actor, a mark for each write to the Foo and to the

@@ -133,9 +133,8 @@ func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(o
 	})
 }
 
-// Informer returns an informer of a resource. It calls notify(nil) after each change, and notify(err) if it can't read
-// the resource.
-func (c *Cluster) Informer(r Resource, notify func(err error)) (cache.SharedIndexInformer, error) {
+// Informer returns an informer of a resource. It calls fail if it can't read the resource.
+func (c *Cluster) Informer(r Resource, fail func(err error)) (cache.SharedIndexInformer, error) {
 	client, err := c.clientOf(r.GroupVersionResource)
 	if err != nil {
 		return nil, err
@@ -154,13 +153,10 @@ func (c *Cluster) Informer(r Resource, notify func(err error)) (cache.SharedInde
 	})
 	handling := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		if isOver := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err); !isOver {
-			notify(describe(err, "list and watch", r.GroupResource()))
+			fail(describe(err, "list and watch", r.GroupResource()))
 		}
 	})
-	_, watching := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { notify(nil) }, UpdateFunc: func(any, any) { notify(nil) }, DeleteFunc: func(any) { notify(nil) },
-	})
-	return informer, errors.Join(trimming, handling, watching)
+	return informer, errors.Join(trimming, handling)
 }
 
 // types has the types of all resources.

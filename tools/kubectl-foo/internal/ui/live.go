@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The state that the page shows: informers keep it up to date, and views send it as JSON.
+// What the page shows: informers keep it up to date, and each request reads it.
 
 package ui
 
@@ -34,14 +34,8 @@ import (
 	"example.com/sample-controller/tools/preview"
 )
 
-const (
-	// leasePeriod is how often the controller's Lease is read, and the ages on the page renewed.
-	leasePeriod = 5 * time.Second
-	// leaseTimeout limits a read of the Lease.
-	leaseTimeout = 4 * time.Second
-	// auditPeriod is how often the audit log is read.
-	auditPeriod = 500 * time.Millisecond
-)
+// leaseTimeout limits a read of the Lease, and with it the time that a request takes.
+const leaseTimeout = 4 * time.Second
 
 // Options define what the page shows.
 type Options struct {
@@ -53,30 +47,25 @@ type Options struct {
 	Audit, You string
 }
 
-// Live keeps the state of the cluster up to date.
-type Live struct {
+// live keeps the state of the cluster up to date.
+type live struct {
 	Options
 
 	watched []*watched
 	world   preview.World
-	version atomic.Uint64
 
+	// mu guards what the requests have read of the audit log.
 	mu    sync.Mutex
-	lease cluster.Lease
-	// lost is why the API server has been unreachable since a time, or nil.
-	lost  error
-	since time.Time
-	// log has the writes in the audit log. logErr is why the log can't be read, or nil.
-	log    timeline.Log
-	logErr error
+	audit audit.Log
+	log   timeline.Log
 }
 
-// NewLive returns a Live that reads nothing before Start.
-func NewLive(o Options) (*Live, error) {
-	l := &Live{Options: o, world: preview.World{}, log: timeline.Log{You: o.You}}
+// newLive returns a live that reads nothing before start.
+func newLive(o Options) (*live, error) {
+	l := &live{Options: o, world: preview.World{}, audit: audit.Log{Path: o.Audit}, log: timeline.Log{You: o.You}}
 	for _, resource := range append(o.Kinds.Owners(), o.Kinds.Explaining()...) {
 		w := &watched{Resource: resource}
-		informer, err := o.Cluster.Informer(resource, func(err error) { w.notify(err); l.version.Add(1) })
+		informer, err := o.Cluster.Informer(resource, w.fail)
 		if err != nil {
 			return nil, err
 		}
@@ -90,18 +79,11 @@ func NewLive(o Options) (*Live, error) {
 	return l, err
 }
 
-// Start reads everything, and then keeps it up to date until ctx is done.
-func (l *Live) Start(ctx context.Context) error {
-	if l.Audit != "" {
-		log := &audit.Log{Path: l.Audit}
-		l.readLog(log)
-		go wait.UntilWithContext(ctx, func(context.Context) { l.readLog(log) }, auditPeriod)
-	}
+// start reads everything, and then keeps it up to date until ctx is done.
+func (l *live) start(ctx context.Context) error {
 	for _, w := range l.watched {
 		go w.RunWithContext(ctx)
 	}
-	l.readLease(ctx)
-	go wait.UntilWithContext(ctx, l.readLease, leasePeriod)
 	return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		done := true
 		for _, w := range l.watched {
@@ -115,120 +97,41 @@ func (l *Live) Start(ctx context.Context) error {
 	})
 }
 
-// readLog reads the new part of the audit log. Lines that are not events are skipped, and cause an
-// error.
-func (l *Live) readLog(log *audit.Log) {
-	fresh, err := log.Next()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(fresh) > 0 || (err == nil) != (l.logErr == nil) {
-		l.version.Add(1)
-	}
-	l.logErr = err
-	for _, write := range fresh {
-		l.log.Add(write)
-	}
-}
-
-// readLease reads the Lease, and makes the page renew its ages.
-func (l *Live) readLease(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
-	defer cancel()
-	l.setLease(l.Cluster.Lease(ctx, l.Lease))
-}
-
-func (l *Live) setLease(lease cluster.Lease) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lease = lease
-	if isLost := errors.As(lease.Err, new(net.Error)); !isLost {
-		l.lost = nil
-	} else if l.lost == nil {
-		l.lost, l.since = lease.Err, time.Now()
-	}
-	l.version.Add(1)
-}
-
-// subject returns the owner that an argument names, with everything that explains it. Owner is nil
-// if it does not exist.
-func (l *Live) subject(namespace, argument string) *explain.Subject {
-	l.mu.Lock()
-	s := &explain.Subject{World: l.world, Now: time.Now(), Lease: l.lease}
-	l.mu.Unlock()
-	kind, name, err := l.Kinds.Parse(argument)
-	if err != nil {
-		return s
-	}
-	object, _, _ := l.world[kind.Resource].GetByKey(cache.NewObjectName(namespace, name).String())
-	s.Kind = kind
-	s.Owner, _ = object.(plan.Owner)
-	for _, w := range l.watched {
-		if err := w.problem(); w.IsOptional && err != nil {
-			s.Missing = append(s.Missing, err)
-		}
-	}
-	return s
-}
-
-// problems returns the reasons why the page may be out of date.
-func (l *Live) problems() []string {
-	problems := []string{}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lost != nil { // watches take a while to report this
-		problems = append(problems, fmt.Sprintf("out of date: the API server has not responded since %s: %v", l.since.Format(time.DateTime), l.lost))
-	}
-	for _, w := range l.watched {
-		if err := w.problem(); !w.IsOptional && err != nil {
-			problems = append(problems, fmt.Sprintf("out of date: %v", err))
-		}
-	}
-	if l.logErr != nil {
-		problems = append(problems, fmt.Sprintf("the audit log: %v", l.logErr))
-	}
-	return problems
-}
-
 // watched is an informer that records why it can't read its resource.
 type watched struct {
 	cache.SharedIndexInformer
 	cluster.Resource
 
-	mu sync.Mutex
-	// err is the last error, and seen the resourceVersion that was read before it. A later
-	// one means that the informer has recovered.
+	failure atomic.Pointer[failure]
+}
+
+// failure is an error, and the resourceVersion that was read before it. A later one means that the
+// informer has recovered.
+type failure struct {
 	err  error
 	seen string
 }
 
-// notify records an error.
-func (w *watched) notify(err error) {
-	if err == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err, w.seen = err, w.LastSyncResourceVersion()
-}
+func (w *watched) fail(err error) { w.failure.Store(&failure{err, w.LastSyncResourceVersion()}) }
 
 // problem returns why the resource can't be read at present, or nil.
 func (w *watched) problem() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil && w.LastSyncResourceVersion() == w.seen {
-		return w.err
+	if f := w.failure.Load(); f != nil && f.seen == w.LastSyncResourceVersion() {
+		return f.err
 	}
 	return nil
 }
 
-// listView lists all Foos.
-type listView struct {
+// stateView is everything on the page.
+type stateView struct {
 	// Namespace is "" for all.
 	Namespace  string             `json:"namespace"`
 	Controller explain.Controller `json:"controller"`
 	// Problems are why the page may be out of date.
 	Problems []string  `json:"problems"`
 	Items    []rowView `json:"items"`
+	// Detail is about the selected Foo, or nil.
+	Detail *detailView `json:"detail"`
 }
 
 // rowView is a row of the list. Status is the status of the condition Ready, or "".
@@ -244,26 +147,21 @@ type rowView struct {
 type detailView struct {
 	rowView
 
-	Why      *explain.Explanation `json:"why,omitempty"`
-	Before   string               `json:"before"` // the condition in words, and as the next sync writes it
-	After    string               `json:"after"`
-	Timeline timelineView         `json:"timeline"`
-	Error    string               `json:"error,omitempty"`
+	Why    *explain.Explanation `json:"why,omitempty"`
+	Before string               `json:"before"` // the condition in words, and as the next sync writes it
+	After  string               `json:"after"`
+	// Timeline is the text of the timeline, and NoTimeline why there is none.
+	Timeline   string `json:"timeline"`
+	NoTimeline string `json:"noTimeline"`
+	Error      string `json:"error,omitempty"`
 }
 
-// timelineView describes a picture; the page loads it again when the text becomes longer.
-type timelineView struct {
-	Text string `json:"text"`
-	// Problem is why there is no picture, or "".
-	Problem string `json:"problem"`
-}
-
-// Version changes with each change of the state.
-func (l *Live) Version() uint64 { return l.version.Load() }
-
-// List returns a listView.
-func (l *Live) List() any {
-	view := &listView{Namespace: l.Cluster.Namespace, Controller: l.subject("", "").Controller(), Problems: l.problems(), Items: []rowView{}}
+// state returns everything on the page, with the details of a Foo unless its name is "".
+func (l *live) state(ctx context.Context, selected cache.ObjectName) *stateView {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	s := &explain.Subject{World: l.world, Now: time.Now(), Lease: l.Cluster.Lease(ctx, l.Lease)}
+	view := &stateView{Namespace: l.Cluster.Namespace, Controller: s.Controller(), Problems: l.problems(s.Lease), Items: []rowView{}}
 	for _, kind := range l.Kinds {
 		from := len(view.Items)
 		for _, object := range l.world[kind.Resource].List() {
@@ -273,10 +171,44 @@ func (l *Live) List() any {
 			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 		})
 	}
+	if selected.Name != "" {
+		view.Detail = l.detail(s, selected)
+	}
 	return view
 }
 
-func (l *Live) row(kind *plan.Kind, owner plan.Owner) rowView {
+// problems returns the reasons why the page may be out of date.
+func (l *live) problems(lease cluster.Lease) []string {
+	problems := []string{}
+	if errors.As(lease.Err, new(net.Error)) { // watches take a while to report this
+		problems = append(problems, fmt.Sprintf("out of date: the API server does not respond: %v", lease.Err))
+	}
+	for _, w := range l.watched {
+		if err := w.problem(); !w.IsOptional && err != nil {
+			problems = append(problems, fmt.Sprintf("out of date: %v", err))
+		}
+	}
+	if l.Audit != "" {
+		if err := l.readLog(); err != nil {
+			problems = append(problems, fmt.Sprintf("the audit log: %v", err))
+		}
+	}
+	return problems
+}
+
+// readLog reads the new part of the audit log. Lines that are not events are skipped, and cause an
+// error.
+func (l *live) readLog() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fresh, err := l.audit.Next()
+	for _, write := range fresh {
+		l.log.Add(write)
+	}
+	return err
+}
+
+func (l *live) row(kind *plan.Kind, owner plan.Owner) rowView {
 	row := rowView{
 		Namespace: owner.GetNamespace(), Name: l.Kinds.Argument(kind, owner.GetName()),
 		Age: duration.HumanDuration(time.Since(owner.GetCreationTimestamp().Time)),
@@ -287,64 +219,59 @@ func (l *Live) row(kind *plan.Kind, owner plan.Owner) rowView {
 	return row
 }
 
-// Detail returns the detailView of a Foo.
-func (l *Live) Detail(name cache.ObjectName) any {
-	view := &detailView{rowView: rowView{Namespace: name.Namespace, Name: name.Name}}
-	s := l.subject(name.Namespace, name.Name)
-	if s.Owner == nil {
+// detail returns the details of a Foo, whose name may contain its kind.
+func (l *live) detail(s *explain.Subject, selected cache.ObjectName) *detailView {
+	view := &detailView{rowView: rowView{Namespace: selected.Namespace, Name: selected.Name}}
+	kind, name, err := l.Kinds.Parse(selected.Name)
+	if err != nil {
 		return view
+	}
+	found, _, _ := l.world[kind.Resource].GetByKey(cache.NewObjectName(selected.Namespace, name).String())
+	owner, exists := found.(plan.Owner)
+	if !exists {
+		return view
+	}
+	s.Kind, s.Owner = kind, owner
+	for _, w := range l.watched {
+		if err := w.problem(); w.IsOptional && err != nil {
+			s.Missing = append(s.Missing, err)
+		}
 	}
 	why, err := explain.Of(s)
 	if err != nil {
 		view.Error = err.Error()
 		return view
 	}
-	view.rowView, view.Why, view.Before = l.row(s.Kind, s.Owner), why, report.Ready(s.Owner)
+	view.rowView, view.Why, view.Before = l.row(kind, owner), why, report.Ready(owner)
 	if why.Next.Status != nil {
 		view.After = report.Ready(why.Next.Sync.After)
 	}
-	view.Timeline = l.timelineOf(name)
+	var text bytes.Buffer
+	if err := l.draw(&text, selected, (*timeline.Timeline).WriteText); err != nil {
+		view.NoTimeline = err.Error()
+	}
+	view.Timeline = text.String()
 	return view
 }
 
-func (l *Live) timelineOf(foo cache.ObjectName) timelineView {
-	drawn, err := l.draw(foo)
-	var text bytes.Buffer
-	if err == nil {
-		err = drawn.WriteText(&text)
-	}
-	if err != nil {
-		return timelineView{Problem: err.Error()}
-	}
-	return timelineView{Text: text.String()}
-}
-
-// WriteTimeline writes the picture of a Foo's timeline as SVG.
-func (l *Live) WriteTimeline(w io.Writer, foo cache.ObjectName) error {
-	drawn, err := l.draw(foo)
-	if err != nil {
-		return err
-	}
-	return drawn.WriteSVG(w)
-}
-
-// errNoLog explains how to get a picture.
+// errNoLog explains how to get a timeline.
 var errNoLog = errors.New("a timeline needs the API server's audit log, because watches don't show who wrote what: start kubectl foo ui " +
 	"with --audit FILE, where FILE is the value of the API server's flag --audit-log-path; the log's level must be Metadata or higher")
 
-func (l *Live) draw(foo cache.ObjectName) (*timeline.Timeline, error) {
+// draw writes the timeline of a Foo.
+func (l *live) draw(w io.Writer, foo cache.ObjectName, write func(*timeline.Timeline, io.Writer) error) error {
 	if l.Audit == "" {
-		return nil, errNoLog
+		return errNoLog
 	}
 	kind, name, err := l.Kinds.Parse(foo.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	drawn, err := l.log.Of(kind, foo.Namespace, name)
 	if err != nil {
-		return nil, fmt.Errorf("the audit log contains nothing about it: %w", err)
+		return fmt.Errorf("the audit log contains nothing about it: %w", err)
 	}
-	return drawn, nil
+	return write(drawn, w)
 }

@@ -4,9 +4,8 @@
 // current state, what the controller would write, and who wrote what. Like the other commands,
 // it uses the packages explain and report, and writes nothing.
 //
-// live.go keeps the state of the cluster, and derives the views of the page. server.go sends
-// them when they change, and rejects requests without the token. The directory page contains
-// the page itself.
+// The page asks for its state every second. live.go has that state, server.go rejects requests
+// without the token, and the directory page contains the page itself.
 package ui
 
 import (
@@ -23,9 +22,12 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/tools/internal/timeline"
 )
 
 //go:embed page
@@ -33,38 +35,28 @@ var files embed.FS
 
 var index = template.Must(template.ParseFS(files, "page/index.html"))
 
-// sendPeriod is the shortest time between two sends.
-const sendPeriod = 200 * time.Millisecond
-
-// Content is what the page shows. Its version changes with each change.
-type Content interface {
-	Version() uint64
-	List() any
-	Detail(foo cache.ObjectName) any
-	// WriteTimeline writes a picture, or returns why there is none.
-	WriteTimeline(w io.Writer, foo cache.ObjectName) error
-}
-
-// Server serves the page.
-type Server struct {
-	content Content
-	token   string
-	address string
-}
-
-// New returns a Server for a listener's address, with a new token.
-func New(content Content, address net.Addr) *Server {
-	return &Server{content: content, token: rand.Text(), address: address.String()}
-}
-
-// URL returns the address to open. Anyone who knows it can read the page.
-func (s *Server) URL() string { return "http://" + s.address + "/?token=" + s.token }
-
-// Serve answers requests until ctx is done, and then closes all connections, because pages keep
-// their streams open.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+// Serve serves the page on a port of 127.0.0.1 until ctx is done. Once there is something to show,
+// it prints the address to open. Anyone who knows the address can read the page.
+func Serve(ctx context.Context, o Options, port uint16, out io.Writer) error {
+	live, err := newLive(o)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := live.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // Ctrl-C
+		}
+		return err
+	}
+	address, token := listener.Addr().String(), rand.Text()
+	fmt.Fprintf(out, "http://%s/?token=%s\n", address, token)
 	server := &http.Server{
-		Handler:           s.Handler(),
+		Handler:           guard(token, address, handler(live, token)),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
@@ -77,76 +69,37 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// Handler returns the handler of all requests.
-func (s *Server) Handler() http.Handler {
+// handler answers all requests.
+func handler(live *live, token string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", s.serveIndex)
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_ = index.Execute(w, struct{ Token string }{token})
+	})
 	for _, path := range []string{"/style.css", "/icon.svg", "/app.js", "/dom.js", "/panels.js"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page"+path) })
 	}
-	mux.HandleFunc("/events", s.stream)
-	mux.HandleFunc("/timeline.svg", s.serveTimeline)
-	return guard(s.token, s.address, mux)
-}
-
-func (s *Server) serveIndex(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = index.Execute(w, struct{ Token string }{s.token})
-}
-
-// serveTimeline serves the picture of a Foo's timeline.
-func (s *Server) serveTimeline(w http.ResponseWriter, r *http.Request) {
-	var svg bytes.Buffer
-	if err := s.content.WriteTimeline(&svg, nameOf(r)); err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
-		return
-	}
-	w.Header().Set("Content-Type", "image/svg+xml")
-	w.Header().Set("Content-Security-Policy", imagePolicy)
-	_, _ = w.Write(svg.Bytes())
+	mux.HandleFunc("/state", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(live.state(r.Context(), nameOf(r))) // escapes <, > and &
+	})
+	mux.HandleFunc("/timeline.svg", func(w http.ResponseWriter, r *http.Request) {
+		var svg bytes.Buffer
+		if err := live.draw(&svg, nameOf(r), (*timeline.Timeline).WriteSVG); err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "image/svg+xml")
+		w.Header().Set("Content-Security-Policy", imagePolicy)
+		_, _ = w.Write(svg.Bytes())
+	})
+	return mux
 }
 
 // nameOf returns the Foo that a request is about; its name is "" for none.
 func nameOf(r *http.Request) cache.ObjectName {
 	query := r.URL.Query()
 	return cache.ObjectName{Namespace: query.Get("namespace"), Name: query.Get("name")}
-}
-
-// stream sends the list, and the details of the Foo in the request, whenever they change.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	controller, selected, sent := http.NewResponseController(w), nameOf(r), map[string][]byte{}
-	ticker := time.NewTicker(sendPeriod)
-	defer ticker.Stop()
-	for known := s.content.Version() - 1; ; {
-		if version := s.content.Version(); version != known {
-			known = version // the version before reading, so that no change is missed
-			var out bytes.Buffer
-			err := addEvent(&out, sent, "list", s.content.List())
-			if selected.Name != "" {
-				err = errors.Join(err, addEvent(&out, sent, "detail", s.content.Detail(selected)))
-			}
-			_, failed := w.Write(out.Bytes())
-			if errors.Join(err, failed, controller.Flush()) != nil {
-				return
-			}
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// addEvent adds an event unless it equals the last one sent.
-func addEvent(out *bytes.Buffer, sent map[string][]byte, name string, view any) error {
-	data, err := json.Marshal(view) // has no line breaks, and escapes <, > and &
-	if err == nil && !bytes.Equal(data, sent[name]) {
-		fmt.Fprintf(out, "event: %s\ndata: %s\n\n", name, data)
-		sent[name] = data
-	}
-	return err
 }
 
 // policy lets the page load only from this server, and run only its scripts.

@@ -1,6 +1,6 @@
 'use strict';
 
-// The page: what is selected, the list, the tabs, and the stream of changes.
+// The page: what is selected, the list, the tabs, and the state of the cluster.
 
 const token = new URLSearchParams(location.search).get('token');
 const byId = (id) => document.getElementById(id);
@@ -11,7 +11,8 @@ const panels = {why: whyPanel, plan: planPanel, timeline: timelinePanel};
 let selected = parse(location.hash);
 let list = null;
 let detail = null;
-let stream = null;
+let last = ''; // the last answer, as text
+let turn = 0; // counts the requests
 
 function parse(hash) {
   const [namespace, name, tab] = hash.slice(1).split('/').map(decodeURIComponent);
@@ -35,41 +36,52 @@ window.addEventListener('hashchange', () => {
   selected = parse(location.hash);
   if (before.namespace !== selected.namespace || before.name !== selected.name) {
     detail = null;
-    connect();
+    last = '';
+    follow();
   }
   show();
 });
 
-// connect opens the stream for the selected Foo. The browser reopens a broken stream, unless the
-// server rejects it.
-function connect() {
-  if (stream) {
-    stream.close();
+// follow asks for the state now, and then every second. An answer about an earlier selection is dropped.
+async function follow() {
+  const mine = ++turn;
+  try {
+    const response = await fetch(address('state', {namespace: selected.namespace, name: selected.name}));
+    if (!response.ok) {
+      throw new Error(response.statusText);
+    }
+    const answer = await response.text();
+    if (mine === turn) {
+      connection('live', 'good');
+      take(answer);
+    }
+  } catch {
+    if (mine === turn) {
+      connection('disconnected', 'bad');
+    }
   }
-  const opened = new EventSource(address('events', selected.name ? {namespace: selected.namespace, name: selected.name} : {}));
-  stream = opened;
-  opened.onopen = () => connection('live', 'good');
-  opened.onerror = () => {
-    connection('disconnected', 'bad');
-    if (opened.readyState === EventSource.CLOSED && opened === stream) {
-      setTimeout(() => opened === stream && connect(), 2000);
-    }
-  };
-  opened.addEventListener('list', (event) => {
-    list = JSON.parse(event.data);
-    if (!selected.name && list.items.length) {
-      const first = list.items.find((item) => item.status !== 'True') || list.items[0];
-      location.replace(fragment({...selected, namespace: first.namespace, name: first.name}));
-    }
-    show();
-  });
-  opened.addEventListener('detail', (event) => {
-    tell(detail, detail = JSON.parse(event.data));
-    showDetail();
-  });
+  setTimeout(() => mine === turn && follow(), 1000);
+}
+
+// take shows a new state.
+function take(answer) {
+  if (answer === last) {
+    return;
+  }
+  last = answer;
+  list = JSON.parse(answer);
+  if (!selected.name && list.items.length) {
+    const first = list.items.find((item) => item.status !== 'True') || list.items[0];
+    location.replace(fragment({...selected, namespace: first.namespace, name: first.name}));
+  }
+  tell(detail, detail = list.detail);
+  show();
 }
 
 function connection(text, kind) {
+  if (byId('connection').textContent === text) {
+    return; // screen readers would read it again
+  }
   byId('connection').textContent = text;
   byId('connection').className = 'pill ' + kind;
   document.body.classList.toggle('stale', kind === 'bad');
@@ -77,7 +89,7 @@ function connection(text, kind) {
 
 // tell makes screen readers announce a change of state.
 function tell(before, now) {
-  if (before && before.why && now.why && (before.status !== now.status || before.reason !== now.reason)) {
+  if (before && now && before.why && now.why && (before.status !== now.status || before.reason !== now.reason)) {
     byId('news').textContent = `${now.name}: ${word(now.status)}, ${now.reason}`;
   }
 }
@@ -200,5 +212,5 @@ document.querySelector('.skip').addEventListener('click', (event) => {
   byId('main').focus();
 });
 
-connect();
+follow();
 show();

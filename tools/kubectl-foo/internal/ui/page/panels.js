@@ -126,9 +126,9 @@ function diff(text, label) {
 }
 
 function timelinePanel(detail, address) {
-  const {text, problem} = detail.timeline;
-  if (problem) {
-    return [element('p', {class: 'empty'}, problem)];
+  const text = detail.timeline;
+  if (!text) {
+    return [element('p', {class: 'empty'}, detail.noTimeline)];
   }
   const source = address('timeline.svg', {namespace: detail.namespace, name: detail.name, version: text.length});
   return [
