@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -89,28 +88,19 @@ func why(ctx context.Context, c *cluster.Cluster, name string, controller contro
 	if err != nil {
 		return nil, err
 	}
-	owners, err := c.ListOwners(ctx, kind, name)
-	if err != nil {
+	s := &explain.Subject{Lease: c.Lease(ctx, controller.lease), Now: time.Now()}
+	if err := s.Read(ctx, c, kind, name); err != nil {
 		return nil, err
 	}
-	if len(owners) == 0 {
-		return nil, c.NoOwner(kind, name)
-	}
-	world, missing, err := c.Find(ctx, slices.Concat(cluster.Kinds{kind}.Owners(), cluster.Kinds{kind}.Explaining()))
-	if err != nil {
-		return nil, err
-	}
-	return explain.Of(&explain.Subject{
-		Owner: owners[0], Kind: kind, World: world, Missing: missing, Lease: c.Lease(ctx, controller.lease), Now: time.Now(),
-	})
+	return explain.Of(s)
 }
 
 const uiHelp = `Serve a local web page that shows Foos live: why each is in its current state, what the controller would write next and,
 from an audit log, who wrote what and when.
 
 The command prints the page's address and runs until Ctrl-C. It listens only on 127.0.0.1, and answers only requests with
-the token in that address. It reads and watches with the kubeconfig's account, and writes nothing. The page leaves out
-what the account may not read, and names the missing permission.`
+the token in that address. While the page is visible, it reads every two seconds with the kubeconfig's
+account, and it writes nothing. The page leaves out what the account may not read, and names the missing permission.`
 
 func newUICommand(config *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
 	var controller controllerFlags

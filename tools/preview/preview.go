@@ -179,14 +179,14 @@ func kept[T plan.Object](transform cache.TransformFunc, object T) (kept T) {
 	return trimmed.(T) //nolint:forcetypeassert // an object keeps its type
 }
 
-// World holds the objects that syncs read from a cluster, with the indexes in Indexers.
+// World holds the objects that syncs read from a cluster, with the indexes in indexers.
 type World map[schema.GroupVersionResource]cache.Indexer
 
 // byOwner indexes objects by the UID of their controller, and Events by the UID of their object.
 const byOwner = "owner"
 
-// Indexers define the indexes of a World.
-var Indexers = cache.TypedIndexersToIndexers(cache.TypedIndexers[plan.Object]{byOwner: func(object plan.Object) ([]string, error) {
+// indexers define the indexes of a World.
+var indexers = cache.TypedIndexersToIndexers(cache.TypedIndexers[plan.Object]{byOwner: func(object plan.Object) ([]string, error) {
 	if event, ok := object.(*corev1.Event); ok {
 		return []string{ownerKey(event.Namespace, event.InvolvedObject.UID)}, nil
 	}
@@ -206,7 +206,7 @@ func (w World) Add(resource schema.GroupVersionResource, object plan.Object) {
 // of returns the objects of a resource.
 func (w World) of(resource schema.GroupVersionResource) cache.Indexer {
 	if w[resource] == nil {
-		w[resource] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, Indexers)
+		w[resource] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
 	}
 	return w[resource]
 }

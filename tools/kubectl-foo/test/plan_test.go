@@ -243,16 +243,16 @@ func TestViewIsEnough(t *testing.T) {
 	footest.Must(t, testcluster.Await(t.Context(), limit, "the role is in force", func(context.Context) error {
 		return ns.foo("plan", "--as=viewer").check(0, "Nothing to do: 1 Foo is in its desired state.")
 	}))
-	ns.kubectl("create", "role", "reader", "--verb=list,watch", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
+	ns.kubectl("create", "role", "reader", "--verb=list", "--resource=foos.samplecontroller.k8s.io,deployments.apps")
 	ns.kubectl("create", "rolebinding", "reader", "--role=reader", "--user=reader")
-	ns.kubectl("create", "role", "half", "--verb=list,watch", "--resource=deployments.apps")
+	ns.kubectl("create", "role", "half", "--verb=list", "--resource=deployments.apps")
 	ns.kubectl("create", "rolebinding", "half", "--role=half", "--user=half")
 	for _, err := range []error{
 		ns.foo("why", "a", "--as=reader").check(0, "ready: Deployment", "Not shown: the permission to list pods is missing"),
 		ns.foo("why", "a", "--as=viewer").check(0, "ready: Deployment", "Pod web-", "Controller: unknown: the Lease",
 			"the permission to get leases.coordination.k8s.io is missing"),
 		ns.foo("plan", "-A", "--as=viewer").check(2, "the permission to list foos.samplecontroller.k8s.io is missing"),
-		ns.foo("ui", "--as=half").check(2, "the permission to list and watch foos.samplecontroller.k8s.io is missing"),
+		ns.foo("ui", "--as=half").check(2, "the permission to list foos.samplecontroller.k8s.io is missing"),
 	} {
 		if err != nil {
 			t.Error(err)

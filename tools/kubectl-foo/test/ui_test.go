@@ -96,15 +96,15 @@ func TestThePageFollows(t *testing.T) {
 	ns.patchFoo(`{"spec":{"replicas":3}}`)
 	page.await(`"state":"3 of 3 available","below":[{"kind":"Pod"`, `has 3 of 3 Pods available"}`, "patch   foos a")
 	ns.kubectl("delete", "foo", "a")
-	page.await(`"problems":[],"items":[]`, `"name":"a","status":"","reason":"","age":"","before":"","after":""`)
+	page.await(`"problem":"","items":[]`, `"error":"there is no Foo`)
 }
 
 // awaitPartsOfThePage checks that the page works without some permissions and names them, and that
 // it explains how to get a timeline.
 func (ns namespace) awaitPartsOfThePage(args ...string) {
 	ns.Helper()
-	ns.startUI(args...).await(`"state":"unknown"`, `"items":[{`, `"has":[{"kind":"Deployment"`, "--audit FILE", "the permission to list and watch replicasets.apps is missing",
-		"the permission to list and watch pods is missing", "the permission to list and watch events is missing")
+	ns.startUI(args...).await(`"state":"unknown"`, `"items":[{`, `"has":[{"kind":"Deployment"`, "--audit FILE", "the permission to list replicasets.apps is missing",
+		"the permission to list pods is missing", "the permission to list events is missing")
 }
 
 // picture is the picture in the documents. To draw it again, if Chromium is installed:
@@ -213,7 +213,7 @@ func TestThePage(t *testing.T) {
 	p.awaitText("#news", "blog: Not ready, Broken")
 	p.awaitText("#panel-why .steps", "status ready: ") // the next sync corrects it
 	ns.kubectl("delete", "foo", "blog")
-	p.awaitText("#none", "There is no Foo team-a/blog.")
+	p.awaitText("#none", `there is no Foo "blog" in the namespace "team-a"`)
 	server.Stop(limit)
 	p.awaitText("#connection", "disconnected")
 	for line := range strings.Lines(p.complaints.String()) {

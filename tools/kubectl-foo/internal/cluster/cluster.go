@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +55,9 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 	}
 	return &Cluster{namespace, config}, nil
 }
+
+// In returns the cluster with another namespace to read.
+func (c *Cluster) In(namespace string) *Cluster { return &Cluster{namespace, c.config} }
 
 // Find reads resources. missing has an error for each optional resource that the account may not read.
 func (c *Cluster) Find(ctx context.Context, resources []Resource) (world preview.World, missing []error, err error) {
@@ -131,32 +133,6 @@ func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(o
 		do(r.trimmed(item.(plan.Object))) //nolint:forcetypeassert // all kinds of the API are objects
 		return nil
 	})
-}
-
-// Informer returns an informer of a resource. It calls fail if it can't read the resource.
-func (c *Cluster) Informer(r Resource, fail func(err error)) (cache.SharedIndexInformer, error) {
-	client, err := c.clientOf(r.GroupVersionResource)
-	if err != nil {
-		return nil, err
-	}
-	object, err := types.New(r.GroupVersion().WithKind(r.Kind))
-	if err != nil {
-		return nil, err
-	}
-	list := cache.NewListWatchFromClient(client, r.Resource, c.Namespace, fields.Everything())
-	informer := cache.NewSharedIndexInformer(list, object, 0, preview.Indexers)
-	trimming := informer.SetTransform(func(object any) (any, error) {
-		if object, ok := object.(plan.Object); ok {
-			return r.trimmed(object), nil
-		}
-		return object, nil
-	})
-	handling := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if isOver := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err); !isOver {
-			fail(describe(err, "list and watch", r.GroupResource()))
-		}
-	})
-	return informer, errors.Join(trimming, handling)
 }
 
 // types has the types of all resources.

@@ -5,6 +5,7 @@ package explain
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,20 @@ type Subject struct {
 	Missing []error
 	Lease   cluster.Lease
 	Now     time.Time
+}
+
+// Read sets the owner of a kind with a name, and everything that explains it but the Lease.
+func (s *Subject) Read(ctx context.Context, c *cluster.Cluster, kind *plan.Kind, name string) error {
+	owners, err := c.ListOwners(ctx, kind, name)
+	if err != nil {
+		return err
+	}
+	if len(owners) == 0 {
+		return c.NoOwner(kind, name)
+	}
+	s.Kind, s.Owner = kind, owners[0]
+	s.World, s.Missing, err = c.Find(ctx, slices.Concat(cluster.Kinds{kind}.Owners(), cluster.Kinds{kind}.Explaining()))
+	return err
 }
 
 // Finding is a fact, with advice on what the reader can do about it, if anything.

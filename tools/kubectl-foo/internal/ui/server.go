@@ -4,7 +4,7 @@
 // current state, what the controller would write, and who wrote what. Like the other commands,
 // it uses the packages explain and report, and writes nothing.
 //
-// The page asks for its state every second. live.go has that state, server.go rejects requests
+// The page asks for its state every two seconds. state.go reads it, server.go rejects requests
 // without the token, and the directory page contains the page itself.
 package ui
 
@@ -27,6 +27,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 )
 
@@ -38,25 +39,25 @@ var index = template.Must(template.ParseFS(files, "page/index.html"))
 // Serve serves the page on a port of 127.0.0.1 until ctx is done. Once there is something to show,
 // it prints the address to open. Anyone who knows the address can read the page.
 func Serve(ctx context.Context, o Options, port uint16, out io.Writer) error {
-	live, err := newLive(o)
-	if err != nil {
-		return err
-	}
+	page := &page{Options: o, audit: audit.Log{Path: o.Audit}, log: timeline.Log{You: o.You}}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	if err := live.start(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil // Ctrl-C
-		}
+	state, err := page.state(ctx, cache.ObjectName{})
+	switch {
+	case ctx.Err() != nil:
+		return nil // Ctrl-C
+	case err != nil:
 		return err
+	case state.Problem != "":
+		return errors.New(state.Problem)
 	}
 	address, token := listener.Addr().String(), rand.Text()
 	fmt.Fprintf(out, "http://%s/?token=%s\n", address, token)
 	server := &http.Server{
-		Handler:           guard(token, address, handler(live, token)),
+		Handler:           guard(token, address, handler(page, token)),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
@@ -70,7 +71,7 @@ func Serve(ctx context.Context, o Options, port uint16, out io.Writer) error {
 }
 
 // handler answers all requests.
-func handler(live *live, token string) http.Handler {
+func handler(page *page, token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -80,12 +81,17 @@ func handler(live *live, token string) http.Handler {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page"+path) })
 	}
 	mux.HandleFunc("/state", func(w http.ResponseWriter, r *http.Request) {
+		state, err := page.state(r.Context(), nameOf(r))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(live.state(r.Context(), nameOf(r))) // escapes <, > and &
+		_ = json.NewEncoder(w).Encode(state) // escapes <, > and &
 	})
 	mux.HandleFunc("/timeline.svg", func(w http.ResponseWriter, r *http.Request) {
 		var svg bytes.Buffer
-		if err := live.draw(&svg, nameOf(r), (*timeline.Timeline).WriteSVG); err != nil {
+		if err := page.draw(&svg, nameOf(r), (*timeline.Timeline).WriteSVG); err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
 		}

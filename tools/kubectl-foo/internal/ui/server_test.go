@@ -6,12 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
-	"syscall"
 	"testing"
-
-	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
 
 const address, token = "127.0.0.1:8000", "SECRET"
@@ -62,17 +58,6 @@ func TestStrangersGetNothing(t *testing.T) {
 			if value := got.Header().Get(header); value != want {
 				t.Errorf("%s: the header %s is %q, want %q", name, header, value, want)
 			}
-		}
-	}
-}
-
-// TestALostServerIsAProblem checks that the page says so at once, and not for another error.
-func TestALostServerIsAProblem(t *testing.T) {
-	var page live
-	for _, err := range []error{&url.Error{Op: "Get", URL: "https://api", Err: syscall.ECONNREFUSED}, nil} {
-		problems := strings.Join(page.problems(cluster.Lease{Err: err}), "\n")
-		if isSaid := strings.Contains(problems, "the API server does not respond"); isSaid != (err != nil) || !isSaid && problems != "" {
-			t.Errorf("after %v, the problems are %q", err, problems)
 		}
 	}
 }

@@ -42,25 +42,27 @@ window.addEventListener('hashchange', () => {
   show();
 });
 
-// follow asks for the state now, and then every second. An answer about an earlier selection is dropped.
+// follow asks for the state now, and then every two seconds while the page is visible. An answer about an earlier
+// selection is dropped.
 async function follow() {
   const mine = ++turn;
   try {
     const response = await fetch(address('state', {namespace: selected.namespace, name: selected.name}));
-    if (!response.ok) {
-      throw new Error(response.statusText);
-    }
     const answer = await response.text();
-    if (mine === turn) {
+    if (mine === turn && response.ok) {
       connection('live', 'good');
       take(answer);
+    } else if (mine === turn) {
+      last = '';
+      connection('out of date', 'bad');
+      update(byId('problems'), element('p', {}, 'out of date: ' + answer));
     }
   } catch {
     if (mine === turn) {
       connection('disconnected', 'bad');
     }
   }
-  setTimeout(() => mine === turn && follow(), 1000);
+  setTimeout(() => mine === turn && !document.hidden && follow(), 2000);
 }
 
 // take shows a new state.
@@ -107,7 +109,7 @@ function showList() {
   byId('controller').textContent = {running: 'controller: running', stopped: 'controller: not running'}[list.controller.state] || 'controller: unknown';
   byId('controller').className = 'pill ' + ({running: 'good', stopped: 'bad'}[list.controller.state] || 'none');
   byId('controller').title = list.controller.text;
-  update(byId('problems'), list.problems.map((text) => element('p', {}, text)));
+  update(byId('problems'), list.problem ? element('p', {}, list.problem) : []);
   const filter = byId('filter').value.trim().toLowerCase();
   const shown = list.items.filter((item) => `${item.namespace}/${item.name} ${word(item.status)} ${item.reason}`.toLowerCase().includes(filter));
   const ready = shown.filter((item) => item.status === 'True').length;
@@ -132,7 +134,7 @@ function row(item, inTabOrder) {
 }
 
 function showDetail() {
-  const found = Boolean(detail && detail.why && !detail.error);
+  const found = Boolean(detail && detail.why);
   byId('detail').hidden = !found;
   byId('none').hidden = found;
   if (!found) {
@@ -155,7 +157,7 @@ function showDetail() {
 // nothing explains why there are no details.
 function nothing() {
   if (detail) {
-    return detail.error || `There is no Foo ${selected.namespace}/${selected.name}.`;
+    return detail.error;
   }
   return list && !list.items.length && !selected.name ? 'There are no Foos yet. New ones appear here.' : 'Loading…';
 }
@@ -211,6 +213,8 @@ document.querySelector('.skip').addEventListener('click', (event) => {
   event.preventDefault(); // the fragment holds the selection
   byId('main').focus();
 });
+
+document.addEventListener('visibilitychange', () => document.hidden || follow());
 
 follow();
 show();
