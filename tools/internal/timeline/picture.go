@@ -68,6 +68,8 @@ func cut(columns int, text string) string {
 // The picture is a grid: each write has a row, and each actor has a lane. timeline.tmpl does not
 // need these sizes.
 const (
+	// maxRows is the number of writes in a picture: the last.
+	maxRows    = 300
 	panelsTop  = 44 // below the title
 	panelSpace = 14
 	titleSpace = 32 // of a panel, above the first row
@@ -83,13 +85,6 @@ const (
 	whatColumns = 57 // with the note
 )
 
-const (
-	// maxPanels is the greatest number of panels in a picture.
-	maxPanels = 12
-	// maxRows is the number of writes in a panel above which similar writes share a row.
-	maxRows = 40
-)
-
 // picture is the data of timeline.tmpl.
 type picture struct {
 	*Timeline
@@ -97,7 +92,20 @@ type picture struct {
 	// End is the position where the panels end and the notes begin.
 	Height, End int
 	Colors      int
+	Lanes       []int
 	Drawn       []*drawnPanel
+
+	// skipped is the number of earlier writes that the picture does not show.
+	skipped int
+}
+
+// Left describes the writes that the picture does not show.
+func (p *picture) Left() string {
+	left := count(p.Others, "other write")
+	if p.skipped > 0 {
+		left += ", and the first " + count(p.skipped, "write") + " of this object"
+	}
+	return left
 }
 
 // drawnPanel is a panel that begins at Y. Positions in it are relative to Y.
@@ -105,62 +113,24 @@ type drawnPanel struct {
 	Panel
 
 	Y, Height int
-	Lanes     []int
 	Rows      []*row
 }
 
-// row shows a write, or the first of several similar ones.
+// row shows a write.
 type row struct {
 	*Entry
 
-	Place Place
-	// More is the number of other writes in the row.
-	More int
-	// Arrow is the path from the row of its cause, or "".
+	X, Y, Color int
+	// Arrow is the path from the row of its cause, if there is one.
 	Arrow string
-	From  Place
+	From  *row
 }
 
 // Note returns details about a row.
-func (r *row) Note() string {
-	note := r.Result
-	switch {
-	case r.More > 0 && r.OK():
-		note = fmt.Sprintf("and %d more", r.More)
-	case r.More > 0:
-		note += fmt.Sprintf(", and %d more", r.More)
-	}
-	return cut(noteColumns, note)
-}
+func (r *row) Note() string { return cut(noteColumns, r.Result) }
 
 // What returns the object of a row, in the columns that the note leaves.
 func (r *row) What() string { return cut(whatColumns-len(r.Note()), r.Object) }
-
-// Place is the position and the color of a row's mark.
-type Place struct{ X, Y, Color int }
-
-func (t *Timeline) picture() *picture {
-	panels := t.Panels[max(0, len(t.Panels)-maxPanels):]
-	p := &picture{Timeline: t, Height: panelsTop, Colors: colors}
-	lanes := lanesOf(panels)
-	for _, panel := range panels {
-		drawn := draw(panel, lanes)
-		drawn.Y = p.Height
-		p.Height += drawn.Height + panelSpace
-		p.Drawn = append(p.Drawn, drawn)
-	}
-	p.End, p.Height = p.Height+endSpace, p.Height+notesSpace
-	return p
-}
-
-// Left describes the writes that the picture does not show.
-func (p *picture) Left() string {
-	left := count(p.Others, "other write")
-	if n := len(p.Panels) - len(p.Drawn); n > 0 {
-		left += fmt.Sprintf(", and the first %d of %d panels", n, len(p.Panels))
-	}
-	return left
-}
 
 // Size describes a panel.
 func (p Panel) Size() string {
@@ -176,50 +146,52 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// lanesOf returns the lane of each actor, in order of appearance.
-func lanesOf(panels []Panel) map[audit.Actor]int {
-	lanes := map[audit.Actor]int{}
-	for _, panel := range panels {
+// picture places the last writes.
+func (t *Timeline) picture() *picture {
+	p := &picture{Timeline: t, Height: panelsTop, Colors: colors}
+	lanes, all := map[audit.Actor]int{}, 0
+	for _, panel := range t.Panels {
+		all += len(panel.Entries)
 		for _, e := range panel.Entries {
-			if _, ok := lanes[e.actor]; !ok {
+			if _, ok := lanes[e.actor]; !ok { // in order of appearance
 				lanes[e.actor] = len(lanes)
 			}
 		}
 	}
-	return lanes
-}
-
-// draw places the rows of a panel.
-func draw(panel Panel, lanes map[audit.Actor]int) *drawnPanel {
-	drawn := &drawnPanel{Panel: panel, Height: titleSpace}
-	width := min(widestLane, max(1, lanesWidth/len(lanes)))
+	width := min(widestLane*len(lanes), lanesWidth)
 	for lane := range len(lanes) {
-		drawn.Lanes = append(drawn.Lanes, lanesLeft+lane*width+width/2)
+		p.Lanes = append(p.Lanes, lanesLeft+(2*lane+1)*width/(2*len(lanes)))
 	}
-	rows, similar := map[*Entry]*row{}, map[string]*row{}
-	for _, e := range panel.Entries {
-		like := fmt.Sprint(e.actor, e.Verb, e.Path(), e.Code)
-		if r := similar[like]; r != nil && len(panel.Entries) > maxRows {
-			r.More++
-			rows[e] = r
+	p.skipped = max(0, all-maxRows)
+	skip := p.skipped
+	for _, panel := range t.Panels {
+		shown := panel.Entries[min(skip, len(panel.Entries)):]
+		skip -= len(panel.Entries) - len(shown)
+		if len(shown) == 0 {
 			continue
 		}
-		lane := lanes[e.actor]
-		r := &row{Entry: e, Place: Place{drawn.Lanes[lane], drawn.Height + rowHeight/2, lane % colors}}
-		if cause := rows[e.Cause]; cause != nil {
-			r.From, r.Arrow = cause.Place, arrow(cause.Place, r.Place, width/2)
+		drawn := &drawnPanel{Panel: panel, Y: p.Height, Height: titleSpace}
+		rows := map[*Entry]*row{}
+		for _, e := range shown {
+			r := &row{Entry: e, X: p.Lanes[lanes[e.actor]], Y: drawn.Height + rowHeight/2, Color: lanes[e.actor] % colors}
+			if cause := rows[e.Cause]; cause != nil {
+				r.From, r.Arrow = cause, arrow(cause, r, width/(2*len(lanes)))
+			}
+			rows[e] = r
+			drawn.Rows = append(drawn.Rows, r)
+			drawn.Height += rowHeight
 		}
-		rows[e], similar[like] = r, r
-		drawn.Rows = append(drawn.Rows, r)
-		drawn.Height += rowHeight
+		drawn.Height += endSpace
+		p.Height += drawn.Height + panelSpace
+		p.Drawn = append(p.Drawn, drawn)
 	}
-	drawn.Height += endSpace
-	return drawn
+	p.End, p.Height = p.Height+endSpace, p.Height+notesSpace
+	return p
 }
 
-// arrow returns the path from one mark to another mark below it. The path first leaves the cause's
-// lane by half a lane, so that it does not cross the marks in that lane.
-func arrow(from, to Place, half int) string {
+// arrow returns an arrow from one mark to another mark below it. It first leaves the cause's lane
+// by half a lane, so that it does not cross the marks in that lane.
+func arrow(from, to *row, half int) string {
 	side, end := 1, -1 // right of the cause, and left of the effect
 	switch {
 	case to.X < from.X:

@@ -16,39 +16,16 @@ import (
 	"example.com/sample-controller/test/audit"
 )
 
-func TestSimilarWritesShareRows(t *testing.T) {
-	log := logOf("0 alice create foos/web", "1 x create deployments/web", "2 x create replicasets/web-1")
-	for i := range 500 {
-		log.Add(parseWrite(fmt.Sprintf("%d x create pods/web-1-%d", 10+3*i, i)))
-		log.Add(parseWrite(fmt.Sprintf("%d scheduler create pods.binding/web-1-%d", 11+3*i, i)))
-		log.Add(parseWrite(fmt.Sprintf("%d scheduler create pods.binding/web-1-%d 409", 12+3*i, i)))
-	}
-	timeline := of(t, log, "", "")
-	var got []string
-	for _, r := range timeline.picture().Drawn[0].Rows {
-		got = append(got, fmt.Sprint(r.Since.Milliseconds(), " ", r.Object, " ", r.Note()))
-	}
-	want := []string{
-		"0 foos web ", "1 deployments web ", "2 replicasets web-1 ",
-		"10 pods web-1-0 and 499 more", "11 pods/binding web-1-0 and 499 more", "12 pods/binding web-1-0 409 Conflict, and 499 more",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if n := len(entriesOf(timeline)); n != 1503 {
-		t.Errorf("the text has %d writes", n)
-	}
-}
-
-func TestAPictureHasOnlyTheLastActs(t *testing.T) {
+func TestAPictureHasOnlyTheLastWrites(t *testing.T) {
 	var log Log
-	for i := range 30 {
-		log.Add(parseWrite(fmt.Sprintf("%d alice patch foos.scale/web", 1000*i)))
+	for i := range 500 {
+		log.Add(parseWrite(fmt.Sprintf("%d alice patch foos.scale/web", 100*i)))
 	}
+	log.Add(parseWrite("90000 alice create foos/web"))
 	picture := of(t, &log, "", "").picture()
-	first := picture.Drawn[0].Entries[0]
-	if want := "0 other writes, and the first 18 of 30 panels"; len(picture.Drawn) != 12 || first.Panel != 19 || picture.Left() != want {
-		t.Errorf("got %d panels, from the %dth on: %s", len(picture.Drawn), first.Panel, picture.Left())
+	first, second := picture.Drawn[0].Rows, picture.Drawn[1].Rows
+	if want := "0 other writes, and the first 201 writes of this object"; len(first) != 299 || first[0].Since.Milliseconds() != 20100 || len(second) != 1 || picture.Left() != want {
+		t.Errorf("got %d rows from %v on and %d, without %s", len(first), first[0].Since, len(second), picture.Left())
 	}
 }
 
@@ -80,10 +57,9 @@ func TestDocumentsAreWellFormedAndSafe(t *testing.T) {
 		}
 	}
 	timeline := of(t, &log, "", "")
-	for _, panel := range timeline.picture().Drawn {
-		if last := slices.Max(panel.Lanes); last > lanesLeft+lanesWidth {
-			t.Errorf("the last of %d lanes is at %d", len(panel.Lanes), last)
-		}
+	lanes := timeline.picture().Lanes
+	if last := slices.Max(lanes); last > lanesLeft+lanesWidth {
+		t.Errorf("the last of %d lanes is at %d", len(lanes), last)
 	}
 	var svg, page, text strings.Builder
 	if err := errors.Join(timeline.WriteSVG(&svg), timeline.WriteHTML(&page), timeline.WriteText(&text)); err != nil {

@@ -307,12 +307,6 @@ func TestCauses(t *testing.T) {
 			"5 replicaset-controller create pods/",
 			"9 scheduler create pods.binding/web-1-y",
 		}, []int{none, none, 1, 2}},
-		"a Pod replaces an evicted one": {[]string{
-			"0 replicaset-controller update replicasets.status/web-1",
-			"1 alice create pods.eviction/web-1-x",
-			"5 replicaset-controller create pods/",
-			"9 scheduler create pods.binding/web-1-y",
-		}, []int{none, none, 1, 2}},
 		"drift is reverted": {[]string{
 			"0 alice create foos/web",
 			"2 web-controller create deployments/web",
@@ -341,7 +335,6 @@ func TestCauses(t *testing.T) {
 			"4 kubelet patch pods.status/old",
 			"5 scheduler create pods.binding/new",
 		}, []int{none, none, none, none, none, 3}},
-		"too late": {[]string{"0 alice create foos/web", "70000 web-controller create deployments/web"}, []int{none, none}},
 		"another namespace": {[]string{
 			"0 alice create foos/a:web", "5 web-controller create deployments/b:web",
 		}, []int{none, none}},

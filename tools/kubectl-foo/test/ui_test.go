@@ -213,7 +213,7 @@ func TestThePage(t *testing.T) {
 	p.awaitText("#news", "blog: Not ready, Broken")
 	p.awaitText("#panel-why .steps", "status ready: ") // the next sync corrects it
 	ns.kubectl("delete", "foo", "blog")
-	p.awaitText("#none", `there is no Foo "blog" in the namespace "team-a"`)
+	p.awaitText("#none", `no Foo "blog" in the namespace "team-a"`)
 	server.Stop(limit)
 	p.awaitText("#connection", "disconnected")
 	for line := range strings.Lines(p.complaints.String()) {
