@@ -71,7 +71,7 @@ func TestPrint(t *testing.T) {
 				managed("last", metav1.NewTime(now.Add(-time.Minute)), `{"f:spec":{"f:replicas":{},"f:paused":{}}}`),
 				managed("maker", metav1.NewTime(now), `{"f:spec":{"f:selector":{},"f:template":{"f:spec":{"f:automountServiceAccountToken":{}}}}}`),
 			}
-		}, []string{"\nLast writer of each owned field of Deployment web:\n  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[0].image: first (Update), 60m ago\n"}},
+		}, []string{"\nLast writer of each owned field of Deployment web:\n  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[name=\"nginx\"].image: first (Update), 60m ago\n"}},
 		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
 			for _, event := range []*corev1.Event{
 				{ObjectMeta: metav1.ObjectMeta{Namespace: s.Owner.GetNamespace(), Name: "a"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},

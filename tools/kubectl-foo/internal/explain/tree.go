@@ -3,19 +3,24 @@
 package explain
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
@@ -185,26 +190,49 @@ type Field struct {
 	Age       string `json:"age,omitempty"`
 }
 
-// owners returns the writers of the fields that SetOwned adds to a new child: the owned fields.
+// builtIn knows by which keys the lists of Kubernetes' own kinds merge, such as a container's name.
+var builtIn = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
+// owners returns the last writers of the owned fields.
 func (s *Subject) owners() ([]Owned, error) {
 	var owners []Owned
 	for _, row := range s.Kind.Children {
 		for _, child := range s.ControlledBy(row, s.Owner) {
-			created, owned := row.Empty(), map[string]any{}
-			row.Init(created, s.Owner)
-			desired := plan.CopyOf(created)
-			row.SetOwned(desired, s.Owner, nil)
-			_, patch, err := row.Patch(created, desired)
-			if err := errors.Join(err, json.Unmarshal(patch, &owned)); err != nil {
+			owned, err := ownedFields(row, s.Owner)
+			if err != nil {
 				return nil, err
 			}
-			delete(owned, "metadata")
 			if fields := s.writers(owned, child.GetManagedFields()); len(fields) > 0 {
 				owners = append(owners, Owned{row.Kind, child.GetName(), fields})
 			}
 		}
 	}
 	return owners, nil
+}
+
+// ownedFields returns the fields that SetOwned adds to a new child, other than metadata.
+func ownedFields(row *plan.ChildKind, owner plan.Owner) (*fieldpath.Set, error) {
+	created := row.Empty()
+	row.Init(created, owner)
+	gvk := row.Resource.GroupVersion().WithKind(row.Kind)
+	created.GetObjectKind().SetGroupVersionKind(gvk)
+	desired := plan.CopyOf(created)
+	row.SetOwned(desired, owner, nil)
+	converter := managedfields.NewDeducedTypeConverter() // of a kind without a schema here, lists have no fields
+	if scheme.Scheme.Recognizes(gvk) {
+		converter = builtIn()
+	}
+	before, beforeErr := converter.ObjectToTyped(created)
+	after, afterErr := converter.ObjectToTyped(desired)
+	if err := errors.Join(beforeErr, afterErr); err != nil {
+		return nil, err
+	}
+	changes, err := before.Compare(after)
+	if err != nil {
+		return nil, err
+	}
+	metadata := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"))
+	return changes.Added.Union(changes.Modified).Leaves().RecursiveDifference(metadata), nil
 }
 
 func (o *Owned) print(out *report.Printer) {
@@ -219,16 +247,17 @@ func (o *Owned) print(out *report.Printer) {
 }
 
 // writers returns the owned fields with their last writers, sorted by path.
-func (s *Subject) writers(owned map[string]any, entries []metav1.ManagedFieldsEntry) []Field {
+func (s *Subject) writers(owned *fieldpath.Set, entries []metav1.ManagedFieldsEntry) []Field {
 	last := map[string]metav1.ManagedFieldsEntry{}
 	for _, entry := range entries {
-		var managed map[string]any
-		if entry.FieldsV1 == nil || entry.Subresource == "status" || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &managed) != nil {
+		managed := &fieldpath.Set{}
+		if entry.FieldsV1 == nil || entry.Subresource == "status" || managed.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
 			continue
 		}
-		for _, path := range managedLeaves(owned, managed, "") {
-			if known, found := last[path]; !found || known.Time.Before(entry.Time) {
-				last[path] = entry
+		for path := range owned.Intersection(managed).All() {
+			name := strings.TrimPrefix(path.String(), ".")
+			if known, found := last[name]; !found || known.Time.Before(entry.Time) {
+				last[name] = entry
 			}
 		}
 	}
@@ -241,47 +270,4 @@ func (s *Subject) writers(owned map[string]any, entries []metav1.ManagedFieldsEn
 		fields = append(fields, Field{path, entry.Manager, string(entry.Operation), age})
 	}
 	return fields
-}
-
-// managedLeaves returns the paths of the leaves of a value that a manager has set.
-func managedLeaves(value any, managed map[string]any, path string) []string {
-	var leaves []string
-	switch value := value.(type) {
-	case map[string]any:
-		for name, field := range value {
-			if below, ok := managed["f:"+name].(map[string]any); ok {
-				leaves = append(leaves, managedLeaves(field, below, strings.TrimPrefix(path+"."+name, "."))...)
-			}
-		}
-	case []any:
-		for i, element := range value {
-			for key, below := range managed {
-				if below, ok := below.(map[string]any); ok && isElement(element, key) {
-					leaves = append(leaves, managedLeaves(element, below, fmt.Sprintf("%s[%d]", path, i))...)
-				}
-			}
-		}
-	default:
-		leaves = append(leaves, path)
-	}
-	return leaves
-}
-
-// isElement reports whether a list's element has the key in managedFields, such as k:{"name":"nginx"}.
-func isElement(element any, key string) bool {
-	text, isKey := strings.CutPrefix(key, "k:")
-	fields, isMap := element.(map[string]any)
-	if !isKey || !isMap {
-		return false
-	}
-	var keys map[string]any
-	if json.Unmarshal([]byte(text), &keys) != nil {
-		return false
-	}
-	for name, value := range keys {
-		if fmt.Sprint(fields[name]) != fmt.Sprint(value) {
-			return false
-		}
-	}
-	return true
 }
