@@ -39,8 +39,7 @@ func newAdoptCommand(config *genericclioptions.ConfigFlags, streams genericioopt
 		Long:  adoptHelp,
 		Example: `  kubectl foo adopt -n shop --dry-run    # what it would annotate
   kubectl foo adopt -n shop              # for all Foos in the namespace`,
-		RunE:              func(command *cobra.Command, args []string) error { return o.adopt(command.Context(), args, isDryRun) },
-		ValidArgsFunction: completeNames(config),
+		RunE: func(command *cobra.Command, args []string) error { return o.adopt(command.Context(), args, isDryRun) },
 	}
 	flags := command.Flags()
 	config.AddFlags(flags)

@@ -78,25 +78,3 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 // kindsWith returns the kinds of the program, for Pods that run the image.
 func kindsWith(image string) cluster.Kinds { return kinds.Declared(kinds.Options{Image: image}) }
-
-// completeNames completes the names of owners for shells.
-func completeNames(config *genericclioptions.ConfigFlags) cobra.CompletionFunc {
-	return func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		c, err := cluster.New(config, false)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		var names []string
-		all := kindsWith("")
-		for _, kind := range all {
-			owners, err := c.ListOwners(command.Context(), kind, "")
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveError
-			}
-			for _, owner := range owners {
-				names = append(names, all.Argument(kind, owner.GetName()))
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}

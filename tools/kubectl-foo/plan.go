@@ -63,8 +63,7 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
   kubectl foo plan example-foo       # one Foo; for another kind: KIND/NAME
   kubectl foo plan -f new.yaml       # as if the Foos in the file had been applied
   kubectl foo plan -A -o json        # all namespaces, for programs`,
-		RunE:              func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
-		ValidArgsFunction: completeNames(config),
+		RunE: func(command *cobra.Command, args []string) error { return o.run(command.Context(), args) },
 	}
 	flags := command.Flags()
 	config.AddFlags(flags)

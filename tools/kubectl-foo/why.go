@@ -74,7 +74,6 @@ func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptio
 			}
 			return report.PrintStructured(streams.Out, output, explanation)
 		},
-		ValidArgsFunction: completeNames(config),
 	}
 	config.AddFlags(command.Flags())
 	command.Flags().StringVarP(&output, "output", "o", output, "Output format: text, json or yaml.")

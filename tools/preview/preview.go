@@ -179,43 +179,37 @@ func kept[T plan.Object](transform cache.TransformFunc, object T) (kept T) {
 	return trimmed.(T) //nolint:forcetypeassert // an object keeps its type
 }
 
-// World holds the objects that syncs read from a cluster, with the indexes in indexers.
-type World map[schema.GroupVersionResource]cache.Indexer
+// World holds the objects that syncs read from a cluster, by name and by owner.
+type World map[key][]plan.Object
 
-// byOwner indexes objects by the UID of their controller, and Events by the UID of their object.
-const byOwner = "owner"
-
-// indexers define the indexes of a World.
-var indexers = cache.TypedIndexersToIndexers(cache.TypedIndexers[plan.Object]{byOwner: func(object plan.Object) ([]string, error) {
-	if event, ok := object.(*corev1.Event); ok {
-		return []string{ownerKey(event.Namespace, event.InvolvedObject.UID)}, nil
-	}
-	if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
-		return []string{ownerKey(object.GetNamespace(), ref.UID)}, nil
-	}
-	return nil, nil
-}})
-
-func ownerKey(namespace string, uid types.UID) string { return namespace + "/" + string(uid) }
+// key has either the name of an object, or the UID of the objects' controller or of the Events' object.
+type key struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+	owner           types.UID
+}
 
 // Add adds an object of a resource.
 func (w World) Add(resource schema.GroupVersionResource, object plan.Object) {
-	_ = w.of(resource).Add(object) // it has a key
-}
-
-// of returns the objects of a resource.
-func (w World) of(resource schema.GroupVersionResource) cache.Indexer {
-	if w[resource] == nil {
-		w[resource] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexers)
+	named := key{resource: resource, namespace: object.GetNamespace(), name: object.GetName()}
+	w[named] = []plan.Object{object}
+	owned := key{resource: resource, namespace: object.GetNamespace()}
+	if event, ok := object.(*corev1.Event); ok {
+		owned.owner = event.InvolvedObject.UID
+	} else if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
+		owned.owner = ref.UID
 	}
-	return w[resource]
+	if owned.owner != "" {
+		w[owned] = append(w[owned], object)
+	}
 }
 
-// at returns the object of a resource with a key, or nil.
-func (w World) at(resource schema.GroupVersionResource, key cache.ObjectName) plan.Object {
-	found, _, _ := w.of(resource).GetByKey(key.String()) // a cache in memory returns no error
-	object, _ := found.(plan.Object)
-	return object
+// at returns the object of a resource with a name, or nil.
+func (w World) at(resource schema.GroupVersionResource, name cache.ObjectName) plan.Object {
+	for _, object := range w[key{resource: resource, namespace: name.Namespace, name: name.Name}] {
+		return object
+	}
+	return nil
 }
 
 // ControlledBy returns the objects of a row that a Foo controls, sorted by name.
@@ -225,11 +219,6 @@ func (w World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object {
 
 // Below returns the objects of a resource that an object controls, or the Events about it, sorted by name.
 func (w World) Below(resource schema.GroupVersionResource, owner plan.Object) []plan.Object {
-	var below []plan.Object
-	found, _ := w.of(resource).ByIndex(byOwner, ownerKey(owner.GetNamespace(), owner.GetUID())) // they have this index
-	for _, object := range found {
-		below = append(below, object.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
-	}
-	slices.SortFunc(below, func(a, b plan.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return below
+	below := w[key{resource: resource, namespace: owner.GetNamespace(), owner: owner.GetUID()}]
+	return slices.SortedFunc(slices.Values(below), func(a, b plan.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 }

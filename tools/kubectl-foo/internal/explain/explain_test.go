@@ -4,7 +4,6 @@ package explain
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -44,9 +43,6 @@ func TestPrint(t *testing.T) {
 		change func(s *Subject, d *appsv1.Deployment)
 		want   []string
 	}{
-		"settled": {func(*Subject, *appsv1.Deployment) {}, []string{
-			"Foo team-a/a\n  ready: ", "Controller: one, which renewed its Lease 1s ago", "Deployment web  2 of 2 available", "The next sync writes nothing.",
-		}},
 		"an older condition": {func(s *Subject, _ *appsv1.Deployment) { s.Owner.SetGeneration(2) }, []string{"! this status describes generation 1 of the spec, which is now at generation 2"}},
 		"a condition of a child": {func(s *Subject, _ *appsv1.Deployment) {
 			s.Kind.Children[0].Condition = "Exposed"
@@ -58,13 +54,8 @@ func TestPrint(t *testing.T) {
 		"no Lease": {func(s *Subject, _ *appsv1.Deployment) {
 			s.Lease.Err = apierrors.NewNotFound(coordinationv1.Resource("leases"), "lease")
 		}, []string{"unknown: there is no Lease ns/lease", "-> a controller without -leader-elect has no Lease"}},
-		"a Lease that can't be read": {func(s *Subject, _ *appsv1.Deployment) { s.Lease.Err = errors.New("no permission") }, []string{"unknown: the Lease ns/lease can't be read: no permission"}},
 		"a deletion in the foreground": {func(s *Subject, _ *appsv1.Deployment) { footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo)) }, []string{
 			"! it has been terminating for 60m; it remains until the garbage collector has deleted its dependents\n"}},
-		"a deletion that is held up": {func(s *Subject, _ *appsv1.Deployment) {
-			footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo))
-			s.Owner.SetFinalizers(append(s.Owner.GetFinalizers(), "example.com/x"))
-		}, []string{"has deleted its dependents; it remains until these finalizers are removed: example.com/x", "-> find out which controllers own the finalizers"}},
 		"writers of fields": {func(_ *Subject, d *appsv1.Deployment) {
 			d.ManagedFields = []metav1.ManagedFieldsEntry{
 				managed("first", metav1.NewTime(now.Add(-time.Hour)), `{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"nginx\"}":{".":{},"f:image":{}}}}}}}`),
