@@ -61,7 +61,7 @@ func (o *planOptions) adopt(ctx context.Context, names []string, isDryRun bool) 
 	if err != nil {
 		return err
 	}
-	world, _, err := c.Find(ctx, kinds.ChildrenWithManagers())
+	world, _, err := c.Find(ctx, kinds.Children())
 	if err != nil {
 		return err
 	}

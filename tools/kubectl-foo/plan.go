@@ -71,7 +71,7 @@ func newPlanCommand(config *genericclioptions.ConfigFlags, streams genericioopti
 	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Plan the Foos in all namespaces.")
 	flags.StringVar(&o.image, "image", names.DefaultImage, "Image of the Pods; must be the value of the controller's flag -image.")
 	flags.BoolVar(&o.omitPodUser, "omit-pod-user", false, "Set no user in new Deployments; must be the value of the controller's flag -omit-pod-user.")
-	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Output format: text, diff (only the diffs), json or yaml.")
+	flags.StringVarP(&o.output, "output", "o", report.FormatText, "Output format: text or json.")
 	return command
 }
 
@@ -79,7 +79,7 @@ func (o *planOptions) run(ctx context.Context, names []string) error {
 	if len(names) > 0 && (o.allNamespaces || len(o.files) > 0) {
 		return errors.New("use either names, -f or -A")
 	}
-	if err := report.CheckFormat(o.output, report.FormatText, report.FormatDiff, report.FormatJSON, report.FormatYAML); err != nil {
+	if err := report.CheckFormat(o.output, report.FormatText, report.FormatJSON); err != nil {
 		return err
 	}
 	c, err := cluster.New(o.config, o.allNamespaces)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,8 +26,7 @@ import (
 )
 
 const whyHelp = `Explain a Foo's current state: its condition, the controller's Lease, the objects that it owns and what each is waiting
-for, what the next sync would write, the last writer of each owned field, and the newest Events. Lines with -> suggest
-what you can do.
+for, what the next sync would write, and the newest Events. Lines with -> suggest what you can do.
 
 The command only reads. It leaves out what your account may not read, and names the missing permission.`
 
@@ -58,7 +56,7 @@ func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptio
 		Example: `  kubectl foo why example-foo`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := report.CheckFormat(output, report.FormatText, report.FormatJSON, report.FormatYAML); err != nil {
+			if err := report.CheckFormat(output, report.FormatText, report.FormatJSON); err != nil {
 				return err
 			}
 			c, err := cluster.New(config, false)
@@ -72,11 +70,11 @@ func newWhyCommand(config *genericclioptions.ConfigFlags, streams genericiooptio
 			case output == report.FormatText:
 				return explanation.Print(report.NewPrinter(streams.Out), maxEvents)
 			}
-			return report.PrintStructured(streams.Out, output, explanation)
+			return report.PrintJSON(streams.Out, explanation)
 		},
 	}
 	config.AddFlags(command.Flags())
-	command.Flags().StringVarP(&output, "output", "o", output, "Output format: text, json or yaml.")
+	command.Flags().StringVarP(&output, "output", "o", output, "Output format: text or json.")
 	controller.add(command)
 	return command
 }
@@ -146,7 +144,7 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 		Short: "Draw a Foo's history from an audit log",
 		Long:  timelineHelp,
 		Example: `  kubectl foo timeline example-foo --audit audit.log
-  kubectl foo timeline example-foo --audit audit-1.log.gz,audit.log -o html >example-foo.html`,
+  kubectl foo timeline example-foo --audit audit-1.log.gz,audit.log -o svg >example-foo.svg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			kind, name, err := kindsWith("").Parse(args[0])
@@ -160,13 +158,13 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 	flags.StringSliceVar(&paths, "audit", nil, "Audit logs, as JSON lines, plain or compressed with gzip; - means standard input.")
 	flags.StringVarP(config.Namespace, "namespace", "n", "", "Namespace of the Foo; by default, all namespaces with a Foo of this name.")
 	flags.StringVar(&log.You, "you", "", "User in the audit log to call \"you\".")
-	flags.StringVarP(&output, "output", "o", output, "Output format: text, svg or html.")
+	flags.StringVarP(&output, "output", "o", output, "Output format: text or svg.")
 	return command
 }
 
 // draw draws the history of an object of a kind from audit logs.
 func draw(log *timeline.Log, kind *plan.Kind, owner cache.ObjectName, paths []string, output string, streams genericiooptions.IOStreams) error {
-	if err := report.CheckFormat(output, report.FormatText, "svg", "html"); err != nil {
+	if err := report.CheckFormat(output, report.FormatText, "svg"); err != nil {
 		return err
 	}
 	if len(paths) == 0 {
@@ -181,7 +179,8 @@ func draw(log *timeline.Log, kind *plan.Kind, owner cache.ObjectName, paths []st
 	if err != nil {
 		return fmt.Errorf("the log contains nothing about the %s %q: %w", kind.Name, owner.Name, err)
 	}
-	return map[string]func(io.Writer) error{
-		report.FormatText: drawn.WriteText, "svg": drawn.WriteSVG, "html": drawn.WriteHTML,
-	}[output](streams.Out)
+	if output == "svg" {
+		return drawn.WriteSVG(streams.Out)
+	}
+	return drawn.WriteText(streams.Out)
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The timeline as text, as a picture and as a page.
+// The timeline as text and as a picture.
 
 package timeline
 
 import (
-	"embed"
+	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
@@ -36,23 +36,14 @@ func (e *Entry) After() string {
 	return fmt.Sprintf("%s %s by %s", e.Cause.Verb, e.Cause.Object, e.Cause.Actor)
 }
 
+//go:embed timeline.tmpl
+var source string
+
+var drawing = template.Must(template.New("").Funcs(template.FuncMap{"cut": cut}).Parse(source))
+
 // WriteSVG writes a self-contained picture without scripts or fonts. It follows the reader's
 // preference for a dark or light background.
-func (t *Timeline) WriteSVG(w io.Writer) error { return t.execute(w, "picture") }
-
-// WriteHTML writes a self-contained page with the picture and the table.
-func (t *Timeline) WriteHTML(w io.Writer) error { return t.execute(w, "page") }
-
-//go:embed timeline.tmpl
-var templates embed.FS
-
-func (t *Timeline) execute(w io.Writer, name string) error {
-	parsed, err := template.New(name).Funcs(template.FuncMap{"cut": cut}).ParseFS(templates, "timeline.tmpl")
-	if err != nil {
-		return err
-	}
-	return parsed.ExecuteTemplate(w, name, t.picture())
-}
+func (t *Timeline) WriteSVG(w io.Writer) error { return drawing.Execute(w, t.picture()) }
 
 // cut shortens text to its column, but keeps the end, because names often differ only there. No
 // character is wider than its number of bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the picture and the page.
+// Tests of the picture.
 
 package timeline
 
@@ -61,11 +61,11 @@ func TestDocumentsAreWellFormedAndSafe(t *testing.T) {
 	if last := slices.Max(lanes); last > lanesLeft+lanesWidth {
 		t.Errorf("the last of %d lanes is at %d", len(lanes), last)
 	}
-	var svg, page, text strings.Builder
-	if err := errors.Join(timeline.WriteSVG(&svg), timeline.WriteHTML(&page), timeline.WriteText(&text)); err != nil {
+	var svg, text strings.Builder
+	if err := errors.Join(timeline.WriteSVG(&svg), timeline.WriteText(&text)); err != nil {
 		t.Fatal(err)
 	}
-	for _, document := range []string{svg.String(), page.String(), text.String()} {
+	for _, document := range []string{svg.String(), text.String()} {
 		isMarkup := document != text.String()
 		if strings.ContainsAny(document, "\u202e\x00\x1f\x7f") || !utf8.ValidString(document) ||
 			isMarkup && (strings.Contains(document, "<script") || strings.Contains(document, `"onload`)) {

@@ -89,7 +89,7 @@ func TestThePageFollows(t *testing.T) {
 	page := ns.startUI("--audit=" + auditLog)
 	page.await(`"state":"running"`, `"items":[{"namespace":"ui","name":"a","status":"True"`,
 		`"has":[{"kind":"Deployment","name":"web","state":"2 of 2 available","below":[{"kind":"ReplicaSet"`, `"below":[{"kind":"Pod"`,
-		`"events":[{`, `"owners":[{`, "create  foos a")
+		`"events":[{`, "create  foos a")
 	if picture, err := page.get(t.Context(), "timeline.svg"); err != nil || !strings.HasPrefix(picture, "<svg ") {
 		t.Errorf("the picture: %v\n%s", err, picture)
 	}

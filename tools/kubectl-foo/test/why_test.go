@@ -28,7 +28,7 @@ var troubles = map[string]struct {
 }{
 	"none": {namespace.withReadyFoo, []string{
 		"ready: Deployment \"web\" has 2 of 2 Pods available", "which renewed its Lease", "Deployment web  2 of 2 available", "    ReplicaSet web-", "      Pod web-",
-		"The next sync writes nothing.", "spec.replicas: sample-controller (Update)", "Normal   Foo a: Available",
+		"The next sync writes nothing.", "Normal   Foo a: Available",
 	}},
 	"name-taken": {func(ns namespace) {
 		ns.kubectl("create", "deployment", "web", "--image=other")

@@ -130,7 +130,7 @@ func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(o
 		return describe(err, "list", r.GroupResource())
 	}
 	return meta.EachListItem(list, func(item runtime.Object) error {
-		do(r.trimmed(item.(plan.Object))) //nolint:forcetypeassert // all kinds of the API are objects
+		do(item.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
 		return nil
 	})
 }

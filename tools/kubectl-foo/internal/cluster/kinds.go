@@ -49,20 +49,10 @@ type Resource struct {
 	Kind string
 	// IsOptional means that without the resource, only parts of an explanation are missing.
 	IsOptional bool
-
-	// isTrimmed drops managedFields, which take a third to half of the memory.
-	isTrimmed bool
-}
-
-func (r Resource) trimmed(object plan.Object) plan.Object {
-	if r.isTrimmed {
-		object.SetManagedFields(nil)
-	}
-	return object
 }
 
 func ownersOf(kind *plan.Kind) Resource {
-	return Resource{GroupVersionResource: kind.Resource, Kind: kind.Name, isTrimmed: true}
+	return Resource{GroupVersionResource: kind.Resource, Kind: kind.Name}
 }
 
 // Owners returns the resources of the kinds.
@@ -79,7 +69,7 @@ func (k Kinds) Children() []Resource {
 	var children []Resource
 	for _, kind := range k {
 		for _, row := range kind.Children {
-			children = adding(children, Resource{GroupVersionResource: row.Resource, Kind: row.Kind, isTrimmed: true})
+			children = adding(children, Resource{GroupVersionResource: row.Resource, Kind: row.Kind})
 		}
 	}
 	return children
@@ -87,24 +77,13 @@ func (k Kinds) Children() []Resource {
 
 // The resources of the objects that Deployments lead to, and of Events.
 var (
-	ReplicaSets = Resource{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", true, true}
-	Pods        = Resource{corev1.SchemeGroupVersion.WithResource("pods"), "Pod", true, true}
-	Events      = Resource{corev1.SchemeGroupVersion.WithResource("events"), "Event", true, true}
+	ReplicaSets = Resource{appsv1.SchemeGroupVersion.WithResource("replicasets"), "ReplicaSet", true}
+	Pods        = Resource{corev1.SchemeGroupVersion.WithResource("pods"), "Pod", true}
+	Events      = Resource{corev1.SchemeGroupVersion.WithResource("events"), "Event", true}
 )
 
-// ChildrenWithManagers returns the resources of the children, to be read with managedFields.
-func (k Kinds) ChildrenWithManagers() []Resource {
-	all := k.Children()
-	for i := range all {
-		all[i].isTrimmed = false
-	}
-	return all
-}
-
-// Explaining returns the resources that explain owners: their children with managedFields, and what these lead to.
-func (k Kinds) Explaining() []Resource {
-	return adding(k.ChildrenWithManagers(), ReplicaSets, Pods, Events)
-}
+// Explaining returns the resources that explain owners: their children, and what these lead to.
+func (k Kinds) Explaining() []Resource { return adding(k.Children(), ReplicaSets, Pods, Events) }
 
 // adding adds resources that are not in the list yet.
 func adding(to []Resource, resources ...Resource) []Resource {

@@ -70,7 +70,6 @@ type Explanation struct {
 	Controller Controller   `json:"controller"`
 	Has        []Node       `json:"has"`
 	Next       *report.Plan `json:"next"`
-	Owners     []Owned      `json:"owners,omitempty"`
 	Events     []Event      `json:"events,omitempty"`
 	// Missing lists the permissions that the account lacks.
 	Missing []string `json:"missing,omitempty"`
@@ -94,9 +93,6 @@ func Of(s *Subject) (*Explanation, error) {
 	has, events := s.tree()
 	e := &Explanation{Kind: s.Kind.Name, Namespace: s.Owner.GetNamespace(), Name: s.Owner.GetName(), Controller: s.Controller(), Has: has, Next: next}
 	s.addState(e)
-	if e.Owners, err = s.owners(); err != nil {
-		return nil, err
-	}
 	for _, event := range newestFirst(events) {
 		e.Events = append(e.Events, Event{
 			s.age(lastSeen(event)), event.Type, event.InvolvedObject.Kind + " " + event.InvolvedObject.Name, event.Reason, event.Message,
@@ -228,9 +224,6 @@ func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
 	} else {
 		out.Printf("\nThe next sync:\n")
 		e.Next.PrintSteps(printer)
-	}
-	for _, owned := range e.Owners {
-		owned.print(printer)
 	}
 	e.printEvents(out, maxEvents)
 	for _, missing := range e.Missing {

@@ -56,13 +56,6 @@ func TestPrint(t *testing.T) {
 		}, []string{"unknown: there is no Lease ns/lease", "-> a controller without -leader-elect has no Lease"}},
 		"a deletion in the foreground": {func(s *Subject, _ *appsv1.Deployment) { footest.BeingDeleted(s.Owner.(*samplev1alpha1.Foo)) }, []string{
 			"! it has been terminating for 60m; it remains until the garbage collector has deleted its dependents\n"}},
-		"writers of fields": {func(_ *Subject, d *appsv1.Deployment) {
-			d.ManagedFields = []metav1.ManagedFieldsEntry{
-				managed("first", metav1.NewTime(now.Add(-time.Hour)), `{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"nginx\"}":{".":{},"f:image":{}}}}}}}`),
-				managed("last", metav1.NewTime(now.Add(-time.Minute)), `{"f:spec":{"f:replicas":{},"f:paused":{}}}`),
-				managed("maker", metav1.NewTime(now), `{"f:spec":{"f:selector":{},"f:template":{"f:spec":{"f:automountServiceAccountToken":{}}}}}`),
-			}
-		}, []string{"\nLast writer of each owned field of Deployment web:\n  spec.replicas: last (Update), 60s ago\n  spec.template.spec.containers[name=\"nginx\"].image: first (Update), 60m ago\n"}},
 		"an Event of the Foo": {func(s *Subject, _ *appsv1.Deployment) {
 			for _, event := range []*corev1.Event{
 				{ObjectMeta: metav1.ObjectMeta{Namespace: s.Owner.GetNamespace(), Name: "a"}, InvolvedObject: corev1.ObjectReference{Kind: "Foo", Name: "a", UID: s.Owner.GetUID()}, Type: "Warning", Reason: "Why", Message: "because", LastTimestamp: metav1.NewTime(now.Add(-2 * time.Second))},
@@ -95,10 +88,4 @@ func TestPrint(t *testing.T) {
 			}
 		})
 	}
-}
-
-func managed(manager string, at metav1.Time, fields string) metav1.ManagedFieldsEntry {
-	owned := &metav1.FieldsV1{}
-	owned.SetRawString(fields)
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Time: &at, FieldsV1: owned}
 }

@@ -3,28 +3,18 @@
 package explain
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
-	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
 // Node is an object in the tree below a Foo.
@@ -173,101 +163,4 @@ func adviceAbout(text, namespace string) string {
 		}
 	}
 	return ""
-}
-
-// Owned lists the last writer of each owned field of a child, from its managedFields.
-type Owned struct {
-	Kind   string  `json:"kind"`
-	Name   string  `json:"name"`
-	Fields []Field `json:"fields"`
-}
-
-// Field is a field with the manager that wrote it last.
-type Field struct {
-	Path      string `json:"path"`
-	Manager   string `json:"manager"`
-	Operation string `json:"operation"`
-	Age       string `json:"age,omitempty"`
-}
-
-// builtIn knows by which keys the lists of Kubernetes' own kinds merge, such as a container's name.
-var builtIn = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
-
-// owners returns the last writers of the owned fields.
-func (s *Subject) owners() ([]Owned, error) {
-	var owners []Owned
-	for _, row := range s.Kind.Children {
-		for _, child := range s.ControlledBy(row, s.Owner) {
-			owned, err := ownedFields(row, s.Owner)
-			if err != nil {
-				return nil, err
-			}
-			if fields := s.writers(owned, child.GetManagedFields()); len(fields) > 0 {
-				owners = append(owners, Owned{row.Kind, child.GetName(), fields})
-			}
-		}
-	}
-	return owners, nil
-}
-
-// ownedFields returns the fields that SetOwned adds to a new child, other than metadata.
-func ownedFields(row *plan.ChildKind, owner plan.Owner) (*fieldpath.Set, error) {
-	created := row.Empty()
-	row.Init(created, owner)
-	gvk := row.Resource.GroupVersion().WithKind(row.Kind)
-	created.GetObjectKind().SetGroupVersionKind(gvk)
-	desired := plan.CopyOf(created)
-	row.SetOwned(desired, owner, nil)
-	converter := managedfields.NewDeducedTypeConverter() // of a kind without a schema here, lists have no fields
-	if scheme.Scheme.Recognizes(gvk) {
-		converter = builtIn()
-	}
-	before, beforeErr := converter.ObjectToTyped(created)
-	after, afterErr := converter.ObjectToTyped(desired)
-	if err := errors.Join(beforeErr, afterErr); err != nil {
-		return nil, err
-	}
-	changes, err := before.Compare(after)
-	if err != nil {
-		return nil, err
-	}
-	metadata := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata"))
-	return changes.Added.Union(changes.Modified).Leaves().RecursiveDifference(metadata), nil
-}
-
-func (o *Owned) print(out *report.Printer) {
-	out.Printf("\nLast writer of each owned field of %s %s:\n", o.Kind, o.Name)
-	for _, field := range o.Fields {
-		ago := ""
-		if field.Age != "" {
-			ago = ", " + field.Age + " ago"
-		}
-		out.Printf("  %s: %s (%s)%s\n", field.Path, field.Manager, field.Operation, ago)
-	}
-}
-
-// writers returns the owned fields with their last writers, sorted by path.
-func (s *Subject) writers(owned *fieldpath.Set, entries []metav1.ManagedFieldsEntry) []Field {
-	last := map[string]metav1.ManagedFieldsEntry{}
-	for _, entry := range entries {
-		managed := &fieldpath.Set{}
-		if entry.FieldsV1 == nil || entry.Subresource == "status" || managed.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) != nil {
-			continue
-		}
-		for path := range owned.Intersection(managed).All() {
-			name := strings.TrimPrefix(path.String(), ".")
-			if known, found := last[name]; !found || known.Time.Before(entry.Time) {
-				last[name] = entry
-			}
-		}
-	}
-	var fields []Field
-	for _, path := range slices.Sorted(maps.Keys(last)) {
-		entry, age := last[path], ""
-		if entry.Time != nil {
-			age = s.age(entry.Time.Time)
-		}
-		fields = append(fields, Field{path, entry.Manager, string(entry.Operation), age})
-	}
-	return fields
 }

@@ -4,7 +4,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/aymanbagabas/go-udiff"
 	"golang.org/x/term"
@@ -31,9 +29,7 @@ import (
 // The formats of plans.
 const (
 	FormatText = "text"
-	FormatDiff = "diff"
 	FormatJSON = "json"
-	FormatYAML = "yaml"
 )
 
 // CheckFormat returns an error if a format is not one of the allowed.
@@ -95,16 +91,8 @@ func (p *Plan) IsSilent() bool {
 // PrintPlans prints plans in a format.
 func PrintPlans(out io.Writer, format string, plans []*Plan) error {
 	printer := NewPrinter(out)
-	switch format {
-	case FormatJSON, FormatYAML:
-		return PrintStructured(out, format, map[string]any{"foos": plans})
-	case FormatDiff:
-		for _, plan := range plans {
-			for _, write := range plan.Writes {
-				printer.printDiff("", write.Diff)
-			}
-		}
-		return printer.err
+	if format == FormatJSON {
+		return PrintJSON(out, map[string]any{"foos": plans})
 	}
 	for _, plan := range plans {
 		if !plan.IsSilent() {
@@ -129,7 +117,7 @@ func (p *Plan) PrintSteps(out *Printer) {
 			note = ": " + write.Drift
 		}
 		out.Printf("  %s %s %s %s%s\n", marks[write.Verb], write.Verb, write.Kind, write.Name, note)
-		out.printDiff("      ", write.Diff)
+		out.printDiff(write.Diff)
 	}
 	if p.Status == nil {
 		return
@@ -262,37 +250,24 @@ func (p *Printer) print(text string) {
 	}
 }
 
-// printDiff prints a diff with indented lines.
-func (p *Printer) printDiff(indent, diff string) {
+// printDiff prints a diff below a write.
+func (p *Printer) printDiff(diff string) {
 	for line := range strings.Lines(diff) {
 		text, color := printable.Quote(strings.TrimSuffix(line, "\n")), colors[line[0]]
 		if p.colors && color != "" {
 			text = color + text + "\x1b[0m"
 		}
-		p.print(indent + text + "\n")
+		p.print("      " + text + "\n")
 	}
 }
 
-// PrintStructured prints a value as JSON or YAML.
-func PrintStructured(out io.Writer, format string, value any) error {
+// PrintJSON prints a value as JSON, and escapes what is not safe to print.
+func PrintJSON(out io.Writer, value any) error {
 	data, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
 	}
-	// The YAML library rejects control characters, which the JSON library keeps.
-	data = append(printable.EscapeJSON(data), '\n')
-	if format == FormatYAML {
-		text, err := yaml.JSONToYAML(data)
-		if err != nil {
-			return err
-		}
-		// YAML keeps some characters that are not safe to print, such as those that reverse
-		// text. JSON escapes them, and is also valid YAML.
-		if !bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
-			data = text
-		}
-	}
-	_, err = out.Write(data)
+	_, err = out.Write(append(printable.EscapeJSON(data), '\n'))
 	return err
 }
 

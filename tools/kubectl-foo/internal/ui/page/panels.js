@@ -42,7 +42,6 @@ function whyPanel(detail) {
       why.has.length ? tree(why.has, new Set([why.state.advice])) : element('p', {class: 'dim'}, 'None.')))),
     part('Next sync', nextSync(detail)),
     why.events ? part('Events, newest first', events(why.events)) : null,
-    (why.owners || []).map(owned),
     part('Controller', finding(why.controller)),
     (why.missing || []).map((text) => finding({text: 'Not shown: ' + text}, 'warn')),
   ];
@@ -79,13 +78,6 @@ function nextSync(detail) {
 
 function verb(text) {
   return element('span', {class: 'verb ' + text}, text);
-}
-
-function owned(child) {
-  return part(`Last writer of each owned field of ${child.kind} ${child.name}`, element('div', {class: 'wide'}, element('table', {},
-    element('thead', {}, element('tr', {}, ['Field', 'Manager', 'Operation', 'Age'].map((title) => element('th', {scope: 'col'}, title)))),
-    element('tbody', {}, child.fields.map((field) => element('tr', {},
-      element('td', {}, element('code', {}, field.path)), element('td', {}, field.manager), element('td', {}, field.operation), element('td', {}, field.age)))))));
 }
 
 function events(all) {
