@@ -99,14 +99,6 @@ func TestThePageFollows(t *testing.T) {
 	page.await(`"problem":"","items":[]`, `"error":"there is no Foo`)
 }
 
-// awaitPartsOfThePage checks that the page works without some permissions and names them, and that
-// it explains how to get a timeline.
-func (ns namespace) awaitPartsOfThePage(args ...string) {
-	ns.Helper()
-	ns.startUI(args...).await(`"state":"unknown"`, `"items":[{`, `"has":[{"kind":"Deployment"`, "--audit FILE", "the permission to list replicasets.apps is missing",
-		"the permission to list pods is missing", "the permission to list events is missing")
-}
-
 // picture is the picture in the documents. To draw it again, if Chromium is installed:
 // GO_TEST_FLAGS='-run=TestThePage$ -update' make test-kubectl-foo.
 const picture = tree + "/docs/kubectl-foo-ui.png"
