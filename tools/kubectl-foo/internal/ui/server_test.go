@@ -6,8 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"example.com/sample-controller/internal/kinds"
+	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 )
 
 const address, token = "127.0.0.1:8000", "SECRET"
@@ -59,5 +67,20 @@ func TestStrangersGetNothing(t *testing.T) {
 				t.Errorf("%s: the header %s is %q, want %q", name, header, value, want)
 			}
 		}
+	}
+}
+
+// TestALostServerIsAnError checks that the page learns that it is out of date, and why.
+func TestALostServerIsAnError(t *testing.T) {
+	t.Setenv(clientcmd.RecommendedConfigPathEnvVar, os.DevNull)
+	config := genericclioptions.NewConfigFlags(false)
+	*config.APIServer = "http://127.0.0.1:1" // no one listens there
+	lost, err := cluster.New(config, false)
+	footest.Must(t, err)
+	page := &page{Options: Options{Cluster: lost, Kinds: kinds.Declared(kinds.Options{})}}
+	got := httptest.NewRecorder()
+	handler(page, token).ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/state", http.NoBody))
+	if got.Code != http.StatusBadGateway || !strings.Contains(got.Body.String(), "connection refused") {
+		t.Errorf("status %d: %s", got.Code, got.Body)
 	}
 }
