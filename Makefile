@@ -55,10 +55,6 @@ clean: ## Remove build output
 update-codegen: ## Generate code and the CRD from pkg/apis
 	@hack/update-codegen.sh
 
-.PHONY: update-policy
-update-policy: ## Generate the children's admission policies, except for Deployments, from internal/kinds
-	@cd test/policy && CGO_ENABLED=0 GOWORK=off go test -trimpath -buildvcs=false -vet=off -run='^TestTheGeneratedPoliciesAreUpToDate$$' . -update
-
 .PHONY: fmt
 fmt: bin/golangci-lint ## Format the hand-written Go code
 	@bin/golangci-lint fmt

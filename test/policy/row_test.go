@@ -5,15 +5,17 @@
 package policy
 
 import (
-	"maps"
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -42,7 +44,6 @@ type row struct {
 
 	// admits is the type of a child if its policy lets be what admission adds, in the classes of its fields.
 	admits reflect.Type
-	owned  *part // what ownedPart returns
 }
 
 // attempt is a write with the controller's token. It changes what the controller would
@@ -123,6 +124,60 @@ func (r *row) wanting() (all []plan.Owner) {
 		all = append(all, foo)
 	}
 	return all
+}
+
+// variesWith returns a function that reports whether the value at a path, in an object that is made
+// for a Foo, depends on more of the Foo than its name. A policy can't read the Foo, so such a value
+// may be any. All names of Foos count as equal, wherever they are in the object.
+func (r *row) variesWith(t *testing.T, made func(foo plan.Owner) object) func(at path) bool {
+	t.Helper()
+	var first any
+	varying := sets.New[string]()
+	for seed := range int64(23) {
+		foo := r.newFoo(fmt.Sprintf("various-%d", seed), int32(seed%3))
+		if seed > 2 {
+			randfill.NewWithSeed(seed).NilChance(.2).NumElements(1, 2).Funcs(fillQuantity).Fill(foo.GetSpec())
+		}
+		r.ask(foo)
+		text, err := json.Marshal(stored(t, made(foo)))
+		footest.Must(t, err)
+		var fields map[string]any
+		footest.Must(t, json.Unmarshal(bytes.ReplaceAll(text, []byte(foo.GetName()), []byte("NAME")), &fields))
+		delete(fields, "metadata")
+		if first == nil {
+			first = fields
+		}
+		differences(first, fields, nil, func(at path) { varying.Insert(fmt.Sprint(at)) })
+	}
+	return func(at path) bool {
+		for i := range len(at) + 1 {
+			if varying.Has(fmt.Sprint(at[:i])) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// chosen are the fields that the API server sets beside its defaults, before it asks the policy: [*] stands
+// for each element of a list.
+var chosen = map[schema.GroupResource][]string{
+	{Resource: "services"}: {"spec.clusterIP", "spec.clusterIPs", "spec.ipFamilies", "spec.ipFamilyPolicy", "spec.ports.[*].nodePort"},
+}
+
+// isChosen reports whether the API server sets the value at a path in a new child, or one around it.
+func (r *row) isChosen(t *testing.T, at path) bool {
+	t.Helper()
+	var field []string
+	for _, key := range at {
+		if _, isIndex := key.(int); isIndex {
+			key = "[*]"
+		}
+		field = append(field, key.(string))
+	}
+	return slices.ContainsFunc(chosen[r.resource(t).GroupResource()], func(set string) bool {
+		return strings.HasPrefix(strings.Join(field, ".")+".", set+".")
+	})
 }
 
 func (r *row) newFoo(name string, size int32) plan.Owner {
@@ -259,72 +314,4 @@ func setMetadata(child object) {
 	child.SetGeneration(1)
 	child.SetCreationTimestamp(metav1.Now().Rfc3339Copy())
 	child.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}})
-}
-
-// fieldsOf returns an object as maps and lists.
-func fieldsOf(t *testing.T, of runtime.Object) map[string]any {
-	t.Helper()
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
-	footest.Must(t, err)
-	return fields
-}
-
-// walk calls visit for each field of value, the outer ones first.
-func walk(value any, at path, visit func(at path, value any)) {
-	if len(at) > 0 {
-		visit(at, value)
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			walk(value[key], append(slices.Clip(at), key), visit)
-		}
-	case []any:
-		for i, element := range value {
-			walk(element, append(slices.Clip(at), i), visit)
-		}
-	}
-}
-
-// with returns a copy of value with another value at a path, or without what is there if
-// that is nil. Maps and elements of lists that are missing on the way are added.
-func with(value any, at path, to any) any {
-	if len(at) == 0 {
-		return to
-	}
-	if index, ok := at[0].(int); ok {
-		list, _ := value.([]any)
-		list = slices.Clone(list)
-		if index >= len(list) {
-			list, index = append(list, nil), len(list)
-		}
-		list[index] = with(list[index], at[1:], to)
-		return slices.DeleteFunc(list, func(element any) bool { return element == nil })
-	}
-	fields, _ := value.(map[string]any)
-	fields = maps.Clone(fields)
-	if fields == nil {
-		fields = map[string]any{}
-	}
-	key := at[0].(string)
-	if fields[key] = with(fields[key], at[1:], to); fields[key] == nil {
-		delete(fields, key)
-	}
-	return fields
-}
-
-// another returns a value that is not the given one, of the same type, or nil if it has
-// fields or elements.
-func another(value any) any {
-	switch value := value.(type) {
-	case string:
-		return "1" + value // of a quantity, another quantity
-	case int64:
-		return value + 1
-	case float64:
-		return value + 1
-	case bool:
-		return !value
-	}
-	return nil
 }

@@ -53,6 +53,8 @@ import (
 const (
 	// imageAnnotation is the annotation of the controller's account with the Pods' image.
 	imageAnnotation = "samplecontroller.k8s.io/image"
+	// shippedImage is the image of the shipped service account.
+	shippedImage = "nginx:latest"
 	// namespace is that of the Foos.
 	namespace = "team-a"
 )
@@ -127,24 +129,15 @@ func newServerWith(t *testing.T, image string, installedObjects []object) *serve
 // shipped returns the objects of the directory of permissions.
 func shipped(t *testing.T) []object {
 	t.Helper()
+	paths, err := filepath.Glob(permissions + "/*.yaml")
+	footest.Must(t, err)
 	var objects []object
-	for _, text := range files(t) {
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		footest.Must(t, err)
 		objects = append(objects, decode(text)...)
 	}
 	return objects
-}
-
-// files returns the manifests of the directory of permissions by their paths.
-func files(t *testing.T) map[string][]byte {
-	t.Helper()
-	paths, err := filepath.Glob(permissions + "/*.yaml")
-	footest.Must(t, err)
-	texts := map[string][]byte{}
-	for _, path := range paths {
-		texts[path], err = os.ReadFile(path)
-		footest.Must(t, err)
-	}
-	return texts
 }
 
 // decode returns the objects in a file, without kustomize's.

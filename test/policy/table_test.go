@@ -17,6 +17,11 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
+const (
+	permissions = "../../artifacts/deploy/permissions"
+	program     = "sample-controller"
+)
+
 // unrestricted returns the resources that the controller may write without a policy.
 func unrestricted() sets.Set[string] {
 	all := sets.New("events", "events.events.k8s.io", "leases.coordination.k8s.io", "tokenreviews.authentication.k8s.io",
@@ -34,7 +39,7 @@ func TestThePolicyCoversWhatTheControllerMayWrite(t *testing.T) {
 	covered := unrestricted()
 	for _, k := range rows {
 		name := k.resource(t).GroupResource().String()
-		if !slices.ContainsFunc(policies(t), func(policy policyText) bool { return policy.covers(k.resource(t)) }) {
+		if !slices.ContainsFunc(policies(t), func(policy *policyObject) bool { return covers(policy, k.resource(t)) }) {
 			t.Errorf("no policy in %s covers creates, updates and deletes of %s", permissions, name)
 		}
 		covered.Insert(name)
@@ -92,19 +97,13 @@ func TestTheRoleHasTheRightsForEachKind(t *testing.T) {
 	}
 }
 
-// policyText is a shipped policy with the text of its file.
-type policyText struct {
-	*admissionregistrationv1.ValidatingAdmissionPolicy
-	file, text string
-}
+type policyObject = admissionregistrationv1.ValidatingAdmissionPolicy
 
-func policies(t *testing.T) (all []policyText) {
+func policies(t *testing.T) (all []*policyObject) {
 	t.Helper()
-	for file, text := range files(t) {
-		for _, decoded := range decode(text) {
-			if policy, ok := decoded.(*admissionregistrationv1.ValidatingAdmissionPolicy); ok {
-				all = append(all, policyText{policy, file, string(text)})
-			}
+	for _, object := range shipped(t) {
+		if policy, ok := object.(*policyObject); ok {
+			all = append(all, policy)
 		}
 	}
 	if len(all) == 0 {
@@ -113,9 +112,9 @@ func policies(t *testing.T) (all []policyText) {
 	return all
 }
 
-// covers reports whether the policy judges each write of a resource.
-func (p *policyText) covers(resource schema.GroupVersionResource) bool {
-	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+// covers reports whether a policy judges each write of a resource.
+func covers(policy *policyObject, resource schema.GroupVersionResource) bool {
+	for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
 		operations := sets.New[admissionregistrationv1.OperationType](rule.Operations...)
 		if sets.New(rule.APIGroups...).Has(resource.Group) && sets.New(rule.APIVersions...).HasAny("*", resource.Version) &&
 			sets.New(rule.Resources...).Has(resource.Resource) && operations.HasAll("CREATE", "UPDATE", "DELETE") {
