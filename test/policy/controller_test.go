@@ -56,7 +56,8 @@ func (r *row) testFieldsOfNewChildren(t *testing.T, s *server) {
 		case !ok:
 		case isRefused(t, s.create(t, changed)):
 			tried++
-			if r.isFree(at, value) && !slices.Contains(at, any("initContainers")) { // a new one is refused as a whole
+			isFree := r.isFree(at, value) && !slices.Contains(at, any("initContainers")) // a new one is refused as a whole
+			if isFree || r.isChosen(t, at) {
 				t.Errorf("%v may not be %v", at, value)
 			}
 		case !r.mayAdmit(at, value) && !mayVary(at) && !r.isChosen(t, at) && !reflect.DeepEqual(fieldsOf(t, desired), fieldsOf(t, changed)):
