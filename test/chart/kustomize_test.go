@@ -36,8 +36,6 @@ func TestChartEqualsKustomize(t *testing.T) {
 		{"with monitoring", program, everything, "resources: [BASE/deploy, BASE/monitoring]"},
 		{"with an image", program, "image: {repository: 'registry.example.com:5000/team/controller', tag: '1.20'}",
 			"resources: [BASE/deploy]\nimages: [{name: sample-controller, newName: 'registry.example.com:5000/team/controller', newTag: '1.20'}]"},
-		{"with a digest", program, "image: {digest: '" + digest + "'}",
-			"resources: [BASE/deploy]\nimages: [{name: sample-controller, digest: '" + digest + "'}]"},
 		{"with a tag and a digest", program, "image: {repository: r/c, tag: v1, digest: '" + digest + "'}",
 			"resources: [BASE/deploy]\nimages: [{name: sample-controller, newName: r/c, newTag: v1, digest: '" + digest + "'}]"},
 		{"with patches", program, "{replicas: 3, resources: {limits: {memory: 1Gi}}, nodeSelector: {disk: ssd}, workers: 4, podDisruptionBudget: {enabled: false}}",
@@ -71,25 +69,6 @@ patches:
 			footest.ExpectEqual(t, "the chart (run make chart, or change a template)", want, got)
 		})
 	}
-}
-
-// TestMonitoringValuesEqualTheScript compares the chart's label and runbooks with those of
-// hack/update-monitoring.sh.
-func TestMonitoringValuesEqualTheScript(t *testing.T) {
-	made := filepath.Join(t.TempDir(), "made")
-	script := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "update-monitoring.sh"), made)
-	script.Env = append(os.Environ(), "CLUSTER_LABEL=k8s_cluster", "RUNBOOKS=https://wiki.example.org/run?page=books")
-	if output, err := script.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	want := kustomize(t, made)
-	got := template(t, program, program, `monitoring: {serviceMonitor: true, prometheusRule: true, dashboard: true, clusterLabel: k8s_cluster, runbooks: "https://wiki.example.org/run?page=books",
-  tlsConfig: {insecureSkipVerify: null, serverName: metrics.example.com}}`)
-	for id, part := range map[string]string{"PrometheusRule sample-controller": "spec", "ConfigMap sample-controller-dashboard": "data"} {
-		footest.ExpectEqual(t, id, at(want[id], part), at(got[id], part))
-	}
-	tls := at(got["ServiceMonitor sample-controller"], "spec", "endpoints", "0", "tlsConfig")
-	footest.ExpectEqual(t, "the tlsConfig", any(mapping{"serverName": "metrics.example.com"}), tls)
 }
 
 // overlay writes a kustomization, in which BASE stands for artifacts.

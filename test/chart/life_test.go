@@ -12,23 +12,33 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
-// TestReleaseLifecycle installs, upgrades, rolls back and uninstalls a release. Foos and
-// their Deployments must not change.
+// TestReleaseLifecycle installs an older chart, upgrades, rolls back and uninstalls it. The CRD and the
+// policy change with the chart; Foos must not.
 func TestReleaseLifecycle(t *testing.T) {
 	c := newCluster(t)
 	const release, namespace, name = "blue", "team", "blue-sample-controller"
-	footest.Must(t, c.install(release, namespace, ""))
+	older := filepath.Join(t.TempDir(), "older")
+	footest.Must(t, os.CopyFS(older, os.DirFS(folder)))
+	replaceIn(t, older+"/files/crds/samplecontroller.k8s.io_foos.yaml", "description: Number of Pods that are available", "description: Older")
+	replaceIn(t, older+"/files/admission-policy.yaml", "<= 10", "<= 5")
+	isOlder := func(after string, crd, policy bool) {
+		t.Helper()
+		description := c.field("crd/"+definition, "", ".spec.versions[0].additionalPrinterColumns[2].description")
+		limit := c.field("validatingadmissionpolicy/"+name+".team", "", ".spec.validations[*].expression")
+		if (description == "Older") != crd || strings.Contains(limit, "<= 5") != policy {
+			t.Errorf("After %s, the CRD's description is %q, and the policy's expressions are %s", after, description, limit)
+		}
+	}
+	footest.Must(t, c.helm(namespace, "", "install", release, older, "--create-namespace"))
 	c.kubectl("wait", "--for=condition=Established", "crd/"+definition)
 	isUnchanged := c.makeFoo(namespace, name)
+	isOlder("the installation", true, true)
 
 	footest.Must(t, c.helm(namespace, "{replicas: 3, workers: 8, networkPolicy: {enabled: false}}", "upgrade", release, folder))
 	if got := c.field("deployment/"+name, namespace, ".status.availableReplicas"); got != "3" {
@@ -37,12 +47,18 @@ func TestReleaseLifecycle(t *testing.T) {
 	if got := c.kubectl("get", "networkpolicy", "--namespace="+namespace, "--output=name"); strings.Contains(got, name) {
 		t.Errorf("After the upgrade, %s still exists", got)
 	}
+	isOlder("the upgrade", false, false)
 	footest.Must(t, c.helm(namespace, "", "rollback", release, "1"))
+	isOlder("the rollback", true, true)
 	if got := c.field("deployment/"+name, namespace, ".spec.replicas"); got != "2" {
 		t.Errorf("After the rollback, replicas are %s", got)
 	}
 	c.field("networkpolicy/"+name, namespace, ".metadata.name")
 	c.isRestrictedByPolicy(namespace, name, "nginx:latest")
+
+	// A chart without the CRD leaves the CRD in the cluster unchanged.
+	footest.Must(t, c.helm(namespace, "crds: {install: false}", "upgrade", release, folder))
+	isOlder("an upgrade without the CRD", true, false)
 
 	footest.Must(t, c.helm(namespace, "", "uninstall", release))
 	for _, kind := range []string{"deployment", "serviceaccount", "role", "rolebinding", "service", "poddisruptionbudget", "networkpolicy",
@@ -62,55 +78,9 @@ func TestReleaseLifecycle(t *testing.T) {
 	c.isRestrictedByPolicy("elsewhere", "green-sample-controller", "nginx:latest")
 	c.isRestrictedByPolicy("elsewhere", "red-sample-controller", "mirror.example.com/nginx:1")
 	isUnchanged()
-
-	// The API server must accept the objects that result from unusual values.
-	footest.Must(t, c.install(strings.Repeat("very-", 10)+"big", "elsewhere", `{crds: {install: false}, replicas: 1, workers: 26, logVerbosity: 2,
-		image: {digest: "sha256:`+strings.Repeat("0", 64)+`"}, imagePullSecrets: [{name: key}], resources: null,
-		nodeSelector: {kubernetes.io/hostname: node-1}, tolerations: [{operator: Exists}], priorityClassName: system-cluster-critical,
-		affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchFields: [
-			{key: metadata.name, operator: In, values: [node-1]}]}}]}}, podAnnotations: {a: "1"}, podLabels: {b: "2"},
-		podSecurityContext: {runAsUser: null, runAsGroup: null}, extraVolumes: [{name: tls, emptyDir: {}}],
-		extraVolumeMounts: [{name: tls, mountPath: /tls}], serviceAccount: {name: special, annotations: {c: "3"}},
-		networkPolicy: {ingressFrom: [{namespaceSelector: {}}], egress: [{ports: [{port: 16443}]}]},
-		monitoring: {dashboard: true}}`))
-	c.isRestrictedByPolicy("elsewhere", "special", "nginx:latest")
 }
 
-// TestUpgradeReplacesCRDAndPolicy upgrades from an older chart, and rolls back.
-func TestUpgradeReplacesCRDAndPolicy(t *testing.T) {
-	c := newCluster(t)
-	const release, namespace = program, program
-	footest.Must(t, c.install(release, namespace, ""))
-	older := filepath.Join(t.TempDir(), "older")
-	footest.Must(t, os.CopyFS(older, os.DirFS(folder)))
-	replaceIn(t, older+"/files/crds/samplecontroller.k8s.io_foos.yaml", "description: Number of Pods that are available", "description: An older description")
-	replaceIn(t, older+"/files/admission-policy.yaml", "<= 10", "<= 5")
-	description := func() string {
-		return c.field("crd/"+definition, "", ".spec.versions[0].additionalPrinterColumns[2].description")
-	}
-	limited := func() bool {
-		return strings.Contains(c.field("validatingadmissionpolicy/"+program, "", ".spec.validations[*].expression"), "<= 5")
-	}
-	footest.Must(t, c.helm(namespace, "", "upgrade", release, older))
-	if got := description(); got != "An older description" || !limited() {
-		t.Fatalf("The older chart was not installed: %s", got)
-	}
-	footest.Must(t, c.helm(namespace, "", "upgrade", release, folder))
-	if got := description(); got != "Number of Pods that are available" || limited() {
-		t.Errorf("After the upgrade, the CRD's description is %q, and the policy is the older one: %t", got, limited())
-	}
-	footest.Must(t, c.helm(namespace, "", "rollback", release, "2"))
-	if got := description(); got != "An older description" || !limited() {
-		t.Errorf("After the rollback, the CRD's description is %q, and the policy is the newer one: %t", got, !limited())
-	}
-	// A chart without the CRD leaves the CRD in the cluster unchanged.
-	footest.Must(t, c.helm(namespace, "crds: {install: false}", "upgrade", release, folder))
-	if got := description(); got != "An older description" {
-		t.Errorf("After an upgrade without the CRD, its description is %q", got)
-	}
-}
-
-// TestReleaseTakesOverFromKustomize follows the README. The Foos' Deployments must stay.
+// TestReleaseTakesOverFromKustomize follows the README. The Foos must stay.
 func TestReleaseTakesOverFromKustomize(t *testing.T) {
 	c := newCluster(t)
 	c.kubectl("apply", "--server-side", "--kustomize="+overlay(t, "resources: [BASE/deploy]"))
@@ -135,33 +105,19 @@ func replaceIn(t *testing.T, file, from, to string) {
 	footest.Must(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(text), from, to)), 0o600))
 }
 
-// makeFoo creates the example of a Foo, and with the controller's account its Deployment. It returns
-// a check that neither was recreated, or its spec changed.
+// makeFoo creates the example of a Foo, once the account may write its Deployment. It returns a check that the
+// Foo was not recreated, or its spec changed: what it owns goes only with it.
 func (c *cluster) makeFoo(namespace, account string) (isUnchanged func()) {
 	c.Helper()
-	const name = "example-foo"
 	c.isRestrictedByPolicy(namespace, account, "nginx:latest")
 	c.kubectl("create", "--filename="+root+"/artifacts/examples/example-foo.yaml")
-	uid := types.UID(c.field("foo/"+name, "default", ".metadata.uid"))
-	child := footest.Unstored(name)
-	footest.WithOwner(footest.FooKind.Resource.GroupVersion().String(), "Foo", uid)(child)
-	sent, err := testcluster.Untyped(child, deployments.GroupVersion().WithKind("Deployment"))
-	footest.Must(c.T, err)
-	config, err := testcluster.ConfigOf(c.Context(), c.config, namespace, account)
-	footest.Must(c.T, err)
-	client, err := dynamic.NewForConfig(config)
-	footest.Must(c.T, err)
-	_, err = client.Resource(deployments).Namespace("default").Create(c.Context(), sent, metav1.CreateOptions{})
-	footest.Must(c.T, err)
-	c.kubectl("wait", "--for=condition=Available", "deployment/"+name)
 	state := func() string {
-		return c.kubectl("get", "foo/"+name, "deployment/"+name, "--namespace=default", "--output=jsonpath={range .items[*]}"+
-			"{.kind} {.metadata.uid} {.metadata.generation} {.metadata.deletionTimestamp}{end}")
+		return c.field("foo/example-foo", "default", ".metadata.uid} {.metadata.generation} {.metadata.deletionTimestamp")
 	}
 	before := state()
 	return func() {
 		c.Helper()
-		footest.ExpectEqual(c.T, "the Foo and its Deployment", before, state())
+		footest.ExpectEqual(c.T, "the Foo", before, state())
 	}
 }
 
