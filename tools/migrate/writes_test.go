@@ -69,7 +69,7 @@ var histories = map[string][]clientWrite{
 		{"v1beta1", "{title: a, numbers: {\"p'1\": 1, b/c: 2}}", "{name: a, title: a, numbers: {\"p'1\": 1, b/c: 2}, codes: {\"p'1\": 1, b/c: 2}}"},
 		{"v1beta1", "{title: a, host: 'a.b:[]-', port: 65535}", "{name: a, title: a, address: 'a.b:[]-:65535', host: 'a.b:[]-', port: 65535}"},
 	},
-	"a required change that nobody gives": {
+	"a required change that is missing": {
 		{"v1beta1", "{replicas: 1}", "!one of them is required"},
 	},
 }
