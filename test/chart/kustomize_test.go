@@ -62,6 +62,8 @@ patches:
     - {op: replace, path: /spec/endpoints/0/authorization/credentials/name, value: team-sample-controller-scraper}`},
 	} {
 		t.Run(c.say, func(t *testing.T) {
+			_, err := helm(t, c.values, "lint", folder, "--strict", "--namespace="+c.namespace)
+			footest.Must(t, err)
 			release := strings.TrimSuffix(c.namespace, "-"+program) // its objects have the name of the namespace
 			got, want := template(t, release, c.namespace, c.values), kustomize(t, overlay(t, c.kustomization))
 			unlikeKustomize(t, got, release)

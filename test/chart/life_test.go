@@ -61,11 +61,10 @@ func TestReleaseLifecycle(t *testing.T) {
 	isOlder("an upgrade without the CRD", true, false)
 
 	footest.Must(t, c.helm(namespace, "", "uninstall", release))
-	for _, kind := range []string{"deployment", "serviceaccount", "role", "rolebinding", "service", "poddisruptionbudget", "networkpolicy",
-		"clusterrole", "clusterrolebinding", "validatingadmissionpolicy", "validatingadmissionpolicybinding", "flowschema"} {
-		if got := c.kubectl("get", kind, "--namespace="+namespace, "--selector=app.kubernetes.io/instance="+release, "--output=name"); got != "" {
-			t.Errorf("After the uninstall, %s still exists", got)
-		}
+	const kinds = "deployment,serviceaccount,role,rolebinding,service,poddisruptionbudget,networkpolicy," +
+		"clusterrole,clusterrolebinding,validatingadmissionpolicy,validatingadmissionpolicybinding,flowschema"
+	if got := c.kubectl("get", kinds, "--namespace="+namespace, "--selector=app.kubernetes.io/instance="+release, "--output=name"); got != "" {
+		t.Errorf("After the uninstall, these still exist: %s", got)
 	}
 	isUnchanged()
 
