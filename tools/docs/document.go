@@ -210,7 +210,6 @@ type options struct {
 	skip       string // why it is not run
 	fails      bool
 	timeout    time.Duration
-	terminal   string // which shell session; the first is called 1
 	background bool
 	until      string // the text in the output of a background block that shows that it is up
 	cluster    bool
@@ -223,7 +222,7 @@ type options struct {
 }
 
 // noOptions are the options of a block without a comment.
-var noOptions = options{terminal: "1", timeout: 2 * time.Minute}
+var noOptions = options{timeout: 2 * time.Minute}
 
 // lastBlock is the value of the option interrupt if the document gives none.
 const lastBlock = "true"
@@ -245,7 +244,6 @@ func parseOptions(directive, text string) (options, error) {
 		})
 		set.BoolVar(&o.fails, "fails", o.fails, "")
 		set.DurationVar(&o.timeout, "timeout", o.timeout, "")
-		set.StringVar(&o.terminal, "terminal", o.terminal, "")
 		set.BoolVar(&o.background, "background", o.background, "")
 		set.StringVar(&o.until, "until", o.until, "")
 		set.BoolVar(&o.cluster, "cluster", o.cluster, "")

@@ -22,7 +22,6 @@ func describe(s step) string {
 		is   bool
 		text string
 	}{
-		{s.terminal != "1", "in " + s.terminal},
 		{s.background, "until " + s.until},
 		{s.fails, "fails"},
 		{s.skip != "", "skip " + s.skip},
@@ -46,8 +45,8 @@ func TestParseDocument(t *testing.T) {
 		"a block of commands":                   {"Do\n\n'''sh\nmake\n'''\n", []string{`3 run "make\n"`}},
 		"prose, and languages that are not run": {"A `b`.\n\n'''go\nx\n'''\n\n'''text\ny\n'''\n\n'''yaml\nz\n'''\n", nil},
 		"options": {
-			"<!-- run: terminal=2 fails timeout=5m -->\n'''sh\nfalse\n'''\n",
-			[]string{`2 run in 2 fails timeout 5m0s "false\n"`},
+			"<!-- run: fails timeout=5m -->\n'''sh\nfalse\n'''\n",
+			[]string{`2 run fails timeout 5m0s "false\n"`},
 		},
 		"an option with spaces, and an empty line after the comment": {
 			"<!-- run: background until=\"is up\" -->\n\n'''sh\nserve\n'''\n",

@@ -45,7 +45,7 @@ type block struct {
 }
 
 func newRunner(name string, box *sandbox) (*runner, error) {
-	shell, err := newShell(box.in("run"), box.copy, box.env)
+	shell, err := newShell(filepath.Join(box.scratch, "run"), box.copy, box.env)
 	return &runner{name: name, sandbox: box, shell: shell}, err
 }
 
@@ -86,28 +86,26 @@ func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 func (r *runner) run(ctx context.Context, b *block) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, b.timeout)
 	defer cancel()
-	if b.job, err = r.shell.begin(b.terminal, b.text, b.background); err != nil {
-		return err
-	}
 	if b.background {
+		if b.job, err = r.shell.background(ctx, b.text); err != nil {
+			return err
+		}
 		return r.waitUntilUp(ctx, b)
 	}
-	select {
-	case <-b.job.done:
-	case <-ctx.Done():
-		err := b.job.interrupt()
-		return r.failure(b, errors.Join(fmt.Errorf("took longer than %v", b.timeout), err))
-	}
-	code := b.job.exitCode()
+	b.job, err = r.shell.run(ctx, b.text)
 	switch {
-	case (code != 0) == b.fails:
+	case ctx.Err() != nil:
+		return r.failure(b, fmt.Errorf("took longer than %v", b.timeout))
+	case err != nil:
+		return r.failure(b, err)
+	case (b.job.code != 0) == b.fails:
 		return nil
-	case code == 0:
+	case b.job.code == 0:
 		return r.failure(b, errors.New("should have failed, but did not"))
 	}
-	err = fmt.Errorf("exit code %d", code)
+	err = fmt.Errorf("exit code %d", b.job.code)
 	lines := strings.Split(b.text, "\n")
-	if n := b.job.failedLine(); n > 0 && n <= len(lines) {
+	if n := b.job.line; n > 0 && n <= len(lines) {
 		err = fmt.Errorf("%w, at %s: %s", err, r.at(b.first+n-1), lines[n-1])
 	}
 	return r.failure(b, err)
@@ -115,9 +113,9 @@ func (r *runner) run(ctx context.Context, b *block) (err error) {
 
 // waitUntilUp waits until a background block has printed the text of its option until.
 func (r *runner) waitUntilUp(ctx context.Context, b *block) error {
-	for !strings.Contains(b.job.output(), b.until) {
-		if b.job.ended() {
-			return r.failure(b, fmt.Errorf("exited with code %d before it printed %q", b.job.exitCode(), b.until))
+	for ended := false; !strings.Contains(b.job.output(), b.until); ended = b.job.ended() {
+		if ended {
+			return r.failure(b, fmt.Errorf("ended before it printed %q", b.until))
 		}
 		select {
 		case <-ctx.Done():
@@ -198,7 +196,7 @@ func (r *runner) interrupt(id string) error {
 		return fmt.Errorf("nothing to interrupt: no block %q is in the background", id)
 	}
 	if b.job.ended() {
-		return r.failure(b, fmt.Errorf("should still be running, but has exited with code %d", b.job.exitCode()))
+		return r.failure(b, errors.New("should still be running, but has ended"))
 	}
 	if err := b.job.interrupt(); err != nil {
 		return r.failure(b, err)
@@ -216,8 +214,9 @@ func (r *runner) startCluster(ctx context.Context) error {
 	}
 	kubeconfig, data := filepath.Join(r.sandbox.home, ".kube", "config"), filepath.Join(r.sandbox.home, "devcluster")
 	r.cluster = &block{step: step{
-		options: options{terminal: "cluster", background: true, until: "export KUBECONFIG=", timeout: upTimeout},
-		text:    fmt.Sprintf("mkdir -p %q\nexec bin/devcluster up -data-dir=%q -kubeconfig=%q\n", filepath.Dir(kubeconfig), data, kubeconfig),
+		options: options{background: true, until: "export KUBECONFIG=", timeout: upTimeout},
+		text:    fmt.Sprintf("mkdir -p %s\ncd %s\nexec bin/devcluster up -data-dir=%s -kubeconfig=%s\n",
+			quote(filepath.Dir(kubeconfig)), quote(r.sandbox.copy), quote(data), quote(kubeconfig)),
 	}}
 	if err := r.run(ctx, r.cluster); err != nil {
 		return fmt.Errorf("cluster: %w", err)

@@ -23,7 +23,7 @@ func newTestSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	scratch := t.TempDir()
 	box := &sandbox{scratch: scratch, copy: filepath.Join(scratch, "a tree"), home: filepath.Join(scratch, "home")}
-	for _, dir := range []string{box.copy, box.home, box.in("run")} {
+	for _, dir := range []string{box.copy, box.home, filepath.Join(scratch, "run")} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -61,8 +61,6 @@ func TestDocumentsThatPass(t *testing.T) {
 	for name, document := range map[string]string{
 		"variables, functions and the directory stay": "'''sh\na=1\nexport b=2\nf() { echo \"$a$b$1\"; }\nmkdir 'c d'\ncd 'c d'\n'''\n" +
 			"'''console\n$ f 3; basename \"$PWD\"\n123\nc d\n'''\n",
-		"another terminal has its own session": "'''sh\nexport a=1\nmkdir b\ncd b\n'''\n<!-- run: terminal=2 -->\n'''console\n$ echo \"<$a>\"; basename \"$PWD\"\n<>\na tree\n'''\n" +
-			"'''console\n$ echo \"<$a>\"\n<1>\n'''\n",
 		"the session survives a failure":                  "<!-- run: fails -->\n'''sh\na=1\nfalse\n'''\n'''console\n$ echo $a\n1\n'''\n",
 		"both outputs":                                    "'''sh\necho a\necho b >&2\n'''\n<!-- prints -->\n'''text\na\nb\n'''\n",
 		"standard input is empty":                         "'''sh\ncat\n'''\n",
@@ -99,7 +97,7 @@ func TestDocumentsThatFail(t *testing.T) {
 		"a command that does not exist":  {"'''sh\nkubektl get foo\n'''\n", "exit code 127, at doc.md:2: kubektl get foo\n"},
 		"a command that fails in a pipe": {"'''sh\nfalse | cat\n'''\n", "exit code 1, at doc.md:2: false | cat\n"},
 		"an exit without a failed command": {
-			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "exit code 4\nprinted by doc.md:5:\n",
+			"<!-- run: fails -->\n'''sh\nfalse\n'''\n'''sh\nexit 4\n'''\n", "it ended the shell, with exit code 4\nprinted by doc.md:5:\n",
 		},
 		"no failure": {"<!-- run: fails -->\n'''sh\ntrue\n'''\n", "should have failed, but did not"},
 		"only the last command of a console may fail": {
@@ -113,13 +111,13 @@ func TestDocumentsThatFail(t *testing.T) {
 		"the output does not become correct": {"'''sh\necho a\n'''\n<!-- prints: within=1s -->\n'''text\nb\n'''\n", "not printed: doc.md:6: b\n"},
 		"a timeout":                          {"<!-- run: timeout=1s -->\n'''sh\necho a; sleep 100\n'''\n", "took longer than 1s\nprinted by doc.md:2:\n    a"},
 		"a background block ends early": {
-			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `exited with code 5 before it printed "up"`,
+			"<!-- run: background until=up -->\n'''sh\necho a; exit 5\n'''\n", `ended before it printed "up"`,
 		},
 		"a background block does not come up": {
 			"<!-- run: background until=up timeout=100ms -->\n'''sh\nsleep 100\n'''\n", `did not print "up" within 100ms`,
 		},
 		"a background block ends before Ctrl-C": {
-			"<!-- run: background until=up -->\n'''sh\necho up\n'''\n'''sh\nsleep 0.3\n'''\n<!-- run: interrupt -->\n", "should still be running, but has exited with code 0",
+			"<!-- run: background until=up -->\n'''sh\necho up\n'''\n'''sh\nsleep 0.3\n'''\n<!-- run: interrupt -->\n", "should still be running, but has ended",
 		},
 		"nothing to interrupt":      {"<!-- run: interrupt=a -->\n", `nothing to interrupt: no block "a" is in the background`},
 		"an output without a block": {"<!-- prints -->\n'''text\na\n'''\n", `no block "" has been run before this`},
@@ -210,7 +208,7 @@ func TestCluster(t *testing.T) {
 	}
 	_, failed := runDocument(t, box, "'''sh\nexport KUBECONFIG=mine other=1\n'''\n<!-- run: cluster -->\n\n"+
 		"'''console\n$ echo $other $KUBECONFIG $AUDIT_LOG\n1 ~/.kube/config ~/devcluster/audit.log\n'''\n"+
-		"<!-- run: terminal=2 -->\n'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
+		"'''console\n$ bash -c 'echo $KUBECONFIG'\n~/.kube/config\n'''\n<!-- run: cluster -->\n")
 	if failed != nil {
 		t.Error(failed)
 	}
@@ -268,7 +266,7 @@ func TestDocumentsInACopyOfATree(t *testing.T) {
 		"uncommitted changes are committed": "'''console\n$ cat README.md docs/added.md ignored\nnew\nadded\nold\n$ test ! -e gone.md\n" +
 			"$ git status --short | wc -l\n0\n$ echo changed >README.md\n'''\n",
 		"kubectl is the built program's": "'''console\n$ kubectl get foo\ndevcluster kubectl get foo\n'''\n",
-		"the caller's variables": "'''console\n$ echo \"<$KUBECONFIG$GO_TEST_FLAGS>\" $GOFLAGS $HOME $TMPDIR\n<> -trimpath ~ " + box.in("tmp") + "\n" +
+		"the caller's variables": "'''console\n$ echo \"<$KUBECONFIG$GO_TEST_FLAGS>\" $GOFLAGS $HOME $TMPDIR\n<> -trimpath ~ " + filepath.Join(box.scratch, "tmp") + "\n" +
 			"$ go env GOMODCACHE >/dev/null\n'''\n",
 	} {
 		if _, err := runDocument(t, box, document); err != nil {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Where the steps of a document run: a copy of the tree with its environment, and shell sessions
-// that last for the whole document.
+// The shell that runs the blocks of a document.
 
 package docs
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,127 +25,128 @@ import (
 // that arrives while it starts a program, and then before killing the program.
 const patience = 15 * time.Second
 
-// prelude joins many blocks into one session. Each block begins with the directory, variables and
-// functions that the previous one saved in the file $0. $1 is the block. A failing command ends
-// the block, and writes its line to $0.line. BASH_ARGV0 is not saved: reading it would set $0,
-// and a background block would then overwrite another session.
+// prelude makes a failing command end its block, as errexit would, but not the shell: bash then
+// returns from the block, a sourced file. The last line that is set is the block's, not that of a
+// function. The trap is one line because bash counts its lines, too. The shell itself survives
+// Ctrl-C, which is for the block.
 const prelude = `
-unset BASH_ARGV0
-if [[ -e $0 ]]; then source "$0" 2>/dev/null || true; fi
-trap '{ declare -p; declare -f; printf "cd %q\n" "$PWD"; } >"$0.new" && mv "$0.new" "$0"' EXIT
-trap 'echo "$LINENO" >"$0.line"' ERR
-set -e -o pipefail
-source "$1"
+set -o pipefail -o errtrace
+trap : INT
+trap 'docs_code=$?; if [[ -n ${BASH_SOURCE-} ]]; then docs_line=$LINENO; ((BASH_SUBSHELL == 0)) || exit "$docs_code"; return "$docs_code"; fi' ERR
 `
 
-// shell runs commands in sessions, called terminals. It is used by one goroutine.
+// shell is the one bash that runs all blocks of a document. It is used by one goroutine.
 type shell struct {
-	scratch string   // directory of the session's files
-	start   string   // the directory in which each terminal begins
-	env     []string // of each command
-	jobs    []*job   // all that were started
-	// leader keeps the process group of all foreground blocks alive, so that no other group gets
-	// its ID. Processes that a block left behind can thus be killed long after the block ended.
-	leader *exec.Cmd
+	dir     string // of the blocks and their outputs
+	command *exec.Cmd
+	input   io.Writer
+	replies chan string
+	ended   chan struct{}
+	blocks  int
+	jobs    []*job // in the background
 }
 
-// job is a command block that was started.
+// job is a block that was started.
 type job struct {
-	command *exec.Cmd
-	group   int    // ID of the process group
+	group   int    // ID of its process group
 	log     string // file of its output
-	state   string // file of its session
-	done    chan struct{}
+	code    int    // its exit code, unless it is in the background
+	line    int    // the number of its line that failed, counted from 1, or 0
 	stopped bool
 }
 
-// newShell starts a shell. The caller must close it.
-func newShell(scratch, start string, env []string) (*shell, error) {
-	s := &shell{scratch: scratch, start: start, env: env, leader: exec.Command("cat")}
-	s.leader.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// cat ends with this process at the latest, because its standard input is then closed.
-	if _, err := s.leader.StdinPipe(); err != nil {
-		return nil, err
-	}
-	return s, s.leader.Start()
-}
-
-// stateOf returns the file that holds a terminal's session.
-func (s *shell) stateOf(terminal string) string {
-	return filepath.Join(s.scratch, "terminal-"+terminal)
-}
-
-// begin starts a block in a terminal. A background block gets a copy of the session, and its own
-// process group.
-func (s *shell) begin(terminal, script string, background bool) (*job, error) {
-	name := filepath.Join(s.scratch, strconv.Itoa(len(s.jobs)))
-	j := &job{log: name + ".log", state: s.stateOf(terminal), group: s.leader.Process.Pid, done: make(chan struct{})}
-	if err := os.RemoveAll(j.state + ".line"); err != nil {
-		return nil, err
-	}
-	if background {
-		state, err := os.ReadFile(j.state)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		j.group, j.state = 0, name+".state"
-		if err := os.WriteFile(j.state, state, 0o600); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.WriteFile(name+".sh", []byte(script), 0o600); err != nil {
-		return nil, err
-	}
-	log, err := os.Create(j.log)
+// newShell starts a shell in the directory start. The caller must close it.
+func newShell(dir, start string, env []string) (*shell, error) {
+	s := &shell{dir: dir, command: exec.Command("bash", "--noprofile", "--norc"), replies: make(chan string, 1), ended: make(chan struct{})}
+	s.command.Dir, s.command.Env = start, env
+	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	input, err := s.command.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	j.command = exec.Command("bash", "--noprofile", "--norc", "-c", prelude, j.state, name+".sh")
-	j.command.Dir, j.command.Env = s.start, s.env
-	j.command.Stdout, j.command.Stderr = log, log
-	j.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: j.group}
-	if err := j.command.Start(); err != nil {
-		return nil, fmt.Errorf("bash: %w", err)
+	output, err := s.command.StdoutPipe()
+	if err != nil {
+		return nil, err
 	}
-	s.jobs = append(s.jobs, j)
-	if background {
-		j.group = j.command.Process.Pid
+	if err := s.command.Start(); err != nil {
+		return nil, err
 	}
 	go func() {
-		defer close(j.done)
-		_ = j.command.Wait() // its ProcessState holds the result
-		if background {
-			j.signal(syscall.SIGKILL) // kills processes that it left behind
+		for lines := bufio.NewScanner(output); lines.Scan(); {
+			s.replies <- lines.Text()
 		}
 	}()
-	return j, nil
+	go func() {
+		defer close(s.ended)
+		_ = s.command.Wait() // a block that ended the shell has an error already
+	}()
+	s.input = input
+	return s, s.send(prelude)
 }
 
-// export sets a variable in all existing and future terminals.
-func (s *shell) export(name, value string) error {
-	s.env = append(s.env, name+"="+value)
-	states, err := filepath.Glob(s.stateOf("*"))
-	for _, state := range states {
-		text, readErr := os.ReadFile(state)
-		text = fmt.Appendf(text, "export %s=%q\n", name, value)
-		err = errors.Join(err, readErr, os.WriteFile(state, text, 0o600))
-	}
+// send makes the shell run commands.
+func (s *shell) send(commands string) error {
+	_, err := fmt.Fprintln(s.input, commands)
 	return err
 }
 
-// ended reports whether the job has ended.
-func (j *job) ended() bool {
+// quote quotes a word for bash.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// export sets a variable for the blocks that follow.
+func (s *shell) export(name, value string) error { return s.send("export " + name + "=" + quote(value)) }
+
+// start starts a block with the shell's commands before and after it, and returns the first reply. A reply
+// is only missing if there is an error.
+func (s *shell) start(ctx context.Context, text, before, after string) (*job, string, error) {
+	s.blocks++
+	script := filepath.Join(s.dir, strconv.Itoa(s.blocks))
+	j := &job{group: s.command.Process.Pid, log: script + ".log"}
+	source := fmt.Sprintf("source %s </dev/null >%s 2>&1", quote(script), quote(j.log))
+	err := errors.Join(os.WriteFile(script, []byte(text), 0o600), os.WriteFile(j.log, nil, 0o600), s.send(before+source+after))
+	if err != nil {
+		return j, "", err
+	}
 	select {
-	case <-j.done:
-		return true
-	default:
-		return false
+	case reply := <-s.replies:
+		return j, reply, nil
+	case <-s.ended:
+		return j, "", fmt.Errorf("it ended the shell, with exit code %d", s.command.ProcessState.ExitCode())
+	case <-ctx.Done():
+		return j, "", ctx.Err()
 	}
 }
 
-// exitCode returns the exit code of a job that has ended, or -1 if a signal ended it.
-func (j *job) exitCode() int { return j.command.ProcessState.ExitCode() }
+// run runs a block to its end, or until the context ends.
+func (s *shell) run(ctx context.Context, text string) (*job, error) {
+	j, reply, err := s.start(ctx, text, "docs_line=0\n", "\necho \"$? $docs_line\"")
+	if err == nil {
+		_, err = fmt.Sscan(reply, &j.code, &j.line)
+	}
+	if ctx.Err() != nil {
+		j.signal(syscall.SIGINT)
+		select {
+		case <-s.replies:
+		case <-s.ended:
+		case <-time.After(patience): // close kills it
+		}
+	}
+	return j, err
+}
+
+// background starts a block in the background, with its own process group. It ends with a SIGKILL to
+// all processes of the group.
+func (s *shell) background(ctx context.Context, text string) (*job, error) {
+	j, reply, err := s.start(ctx, text, "set -m\n{ trap : INT; (", "); kill -KILL 0; } &\nset +m\necho $!")
+	if err == nil {
+		j.group, err = strconv.Atoi(reply)
+		s.jobs = append(s.jobs, j)
+	}
+	return j, err
+}
+
+// ended reports whether a job in the background has ended.
+func (j *job) ended() bool { return syscall.Kill(j.group, 0) != nil }
 
 // output returns what the job has printed so far.
 func (j *job) output() string {
@@ -155,37 +157,26 @@ func (j *job) output() string {
 	return string(text)
 }
 
-// failedLine returns the number of the line that failed, counted from 1, or 0 if it is
-// unknown.
-func (j *job) failedLine() int {
-	text, err := os.ReadFile(j.state + ".line")
-	if err != nil {
-		return 0
-	}
-	line, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if it is no number
-	return line
-}
-
-// interrupt sends Ctrl-C to a job, and kills the job if it does not end.
+// interrupt sends Ctrl-C to a job in the background, and kills the job if it does not end.
 func (j *job) interrupt() error {
 	j.stopped = true
 	for range 2 {
 		j.signal(syscall.SIGINT)
-		select {
-		case <-j.done:
-			return nil
-		case <-time.After(patience):
+		for range patience / lookEvery {
+			if j.ended() {
+				return nil
+			}
+			<-time.After(lookEvery)
 		}
 	}
 	j.signal(syscall.SIGKILL)
-	<-j.done
 	return fmt.Errorf("it was still running %v after Ctrl-C, and was killed", 2*patience)
 }
 
 // signal sends a signal to the job's process group. It is no error if no process is left.
 func (j *job) signal(signal syscall.Signal) { _ = syscall.Kill(-j.group, signal) }
 
-// close ends all running jobs, the last one first, and the processes that other jobs left behind.
+// close ends all running jobs, the last one first, and the processes that other blocks left behind.
 func (s *shell) close() error {
 	var errs []error
 	for _, j := range slices.Backward(s.jobs) {
@@ -193,8 +184,8 @@ func (s *shell) close() error {
 			errs = append(errs, j.interrupt())
 		}
 	}
-	_ = syscall.Kill(-s.leader.Process.Pid, syscall.SIGKILL)
-	_ = s.leader.Wait() // it was killed
+	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL) // no process may be left
+	<-s.ended
 	return errors.Join(errs...)
 }
 
@@ -207,66 +198,21 @@ type sandbox struct {
 	env     []string
 }
 
-// built lists the programs that are copied with the tree. The documents' make targets rebuild
-// programs that are out of date.
-var built = []string{"devcluster", "sample-controller", "kubectl-foo"}
-
 // newSandbox makes a sandbox from the tree in root.
 func newSandbox(ctx context.Context, root string) (*sandbox, error) {
 	scratch, err := os.MkdirTemp("", "docs-")
 	if err != nil {
 		return nil, err
 	}
-	box := &sandbox{
-		scratch: scratch,
-		copy:    filepath.Join(scratch, "sample-controller"),
-		home:    filepath.Join(scratch, "home"),
-	}
-	if err := box.fill(ctx, root); err != nil {
+	box := &sandbox{scratch: scratch, copy: filepath.Join(scratch, "sample-controller"), home: filepath.Join(scratch, "home")}
+	settings, err := output(ctx, root, "bash", "-ec", fillSandbox, "bash", scratch)
+	if err != nil {
 		return nil, errors.Join(err, box.remove())
 	}
+	path := filepath.Join(scratch, "path") + string(os.PathListSeparator) + os.Getenv("PATH")
+	box.env = append(strings.Split(strings.TrimSpace(settings), "\n"),
+		"HOME="+box.home, "TMPDIR="+filepath.Join(scratch, "tmp"), "TERM=dumb", "PATH="+path)
 	return box, nil
-}
-
-func (box *sandbox) fill(ctx context.Context, root string) error {
-	for _, dir := range []string{box.home, box.in("tmp"), box.in("path"), box.in("run")} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
-		}
-	}
-	if _, err := output(ctx, root, "bash", "-ec", cloneTree, "bash", box.copy); err != nil {
-		return err
-	}
-	for _, name := range built {
-		program := filepath.Join(root, "bin", name)
-		if _, err := os.Stat(program); err != nil {
-			continue
-		}
-		if _, err := output(ctx, root, "cp", "-p", program, filepath.Join(box.copy, "bin", name)); err != nil {
-			return err
-		}
-	}
-	kubectl := fmt.Sprintf("#!/usr/bin/env bash\nexec %q kubectl \"$@\"\n", filepath.Join(box.copy, "bin", "devcluster"))
-	if err := os.WriteFile(box.in("path", "kubectl"), []byte(kubectl), 0o700); err != nil {
-		return err
-	}
-	// Otherwise, the go command leaves a process that writes to this directory after the sandbox
-	// was removed.
-	telemetry := box.in("home", ".config", "go", "telemetry")
-	if err := os.MkdirAll(telemetry, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o600); err != nil {
-		return err
-	}
-	env, err := box.environment(ctx, root)
-	box.env = env
-	return err
-}
-
-// in returns a path in the scratch directory.
-func (box *sandbox) in(parts ...string) string {
-	return filepath.Join(append([]string{box.scratch}, parts...)...)
 }
 
 // remove removes the sandbox. It retries, because a killed process may still write for a
@@ -281,47 +227,35 @@ func (box *sandbox) remove() error {
 	return os.RemoveAll(box.scratch)
 }
 
-// kept lists the caller's variables that the network and the go command need. A document's commands
-// get them, too.
-var kept = []string{
-	"USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "CC", "CGO_ENABLED", "SSL_CERT_FILE", "SSL_CERT_DIR",
-	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
-}
-
-func (box *sandbox) environment(ctx context.Context, root string) ([]string, error) {
-	env := []string{"HOME=" + box.home, "TMPDIR=" + box.in("tmp"), "TERM=dumb",
-		"PATH=" + box.in("path") + string(os.PathListSeparator) + os.Getenv("PATH")}
-	for _, variable := range os.Environ() {
-		name, _, _ := strings.Cut(variable, "=")
-		if slices.Contains(kept, name) || strings.HasPrefix(name, "GO") && name != "GO_TEST_FLAGS" {
-			env = append(env, variable)
-		}
-	}
-	// Their defaults depend on HOME, which differs.
-	names := []string{"GOENV", "GOPATH", "GOCACHE", "GOMODCACHE"}
-	values, err := output(ctx, root, "go", append([]string{"env"}, names...)...)
-	if err != nil {
-		return nil, err
-	}
-	for i, value := range strings.Split(strings.TrimSuffix(values, "\n"), "\n") {
-		env = append(env, names[i]+"="+value)
-	}
-	return env, nil
-}
-
-// cloneTree clones the repository in the working directory to $1, and commits uncommitted changes
-// there, because documents contain commands that refuse them.
-const cloneTree = `
-git clone --quiet --no-hardlinks --no-checkout . "$1" ||
+// fillSandbox fills the directory $1 with a clone of the repository in the working directory, which has its
+// uncommitted changes as a commit, because documents contain commands that refuse them, and with
+// the programs, which the documents' make targets rebuild if they are out of date. Telemetry would leave
+// a process that writes to the home directory after the sandbox was removed. It prints the variables that
+// the network and the go command need; the defaults of some depend on HOME, which differs.
+const fillSandbox = `
+copy=$1/sample-controller
+mkdir -p "$1/run" "$1/tmp" "$1/path" "$1/home/.config/go/telemetry"
+echo off >"$1/home/.config/go/telemetry/mode"
+git clone --quiet --no-hardlinks --no-checkout . "$copy" ||
 	{ echo "the documents run in a clone of the tree, so it must be a git repository of yours with a commit" >&2; exit 1; }
-clone=(git --git-dir="$1/.git" --work-tree=.)
+clone=(git --git-dir="$copy/.git" --work-tree=.)
 "${clone[@]}" read-tree HEAD
 "${clone[@]}" add --all
-cd "$1"
+mkdir "$copy/bin"
+for program in bin/devcluster bin/sample-controller bin/kubectl-foo; do
+	if [[ -e $program ]]; then cp -p "$program" "$copy/bin"; fi
+done
+printf '#!/usr/bin/env bash\nexec %q kubectl "$@"\n' "$copy/bin/devcluster" >"$1/path/kubectl"
+chmod +x "$1/path/kubectl"
+for name in GOENV GOPATH GOCACHE GOMODCACHE; do echo "$name=$(go env "$name")"; done
+for name in "${!GO@}" USER LOGNAME LANG LC_ALL TZ CC CGO_ENABLED SSL_CERT_{FILE,DIR} {HTTP,HTTPS,NO}_PROXY {http,https,no}_proxy; do
+	case $name in GO_TEST_FLAGS | GOENV | GOPATH | GOCACHE | GOMODCACHE) continue ;; esac
+	if [[ -n ${!name+set} ]]; then echo "$name=${!name}"; fi
+done
+cd "$copy"
 git diff --cached --quiet ||
 	git -c user.name=docs -c user.email=docs@localhost commit --quiet --message="Uncommitted changes"
-git reset --quiet --hard
-mkdir -p bin`
+git reset --quiet --hard`
 
 // output runs a program, and returns what it prints to standard output.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
@@ -329,7 +263,7 @@ func output(ctx context.Context, dir, name string, args ...string) (string, erro
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Stdout, command.Stderr = dir, &stdout, &stderr
 	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, stderr.String())
+		return "", fmt.Errorf("%s: %w\n%s", name, err, stderr.String())
 	}
 	return stdout.String(), nil
 }
