@@ -31,32 +31,29 @@ type step struct {
 	line   int    // the step's line in the document
 	first  int    // the line where text begins
 	text   string // if there are no commands, the step only applies the options cluster and interrupt
+	job    *job   // the block, once it was started
 }
 
-// The first words of directives, which are comments.
-const (
-	wordRun    = "run"
-	wordPrints = "prints"
-	wordHidden = "hidden"
-)
-
-// comment is a comment of the document.
+// comment is a comment of the document. The comments that are directives begin with the words run, prints or hidden.
 type comment struct {
 	line int
 	word string // the first word
 	rest string
 }
 
+// follows lists the languages of the blocks that may follow a directive.
+var follows = map[string][]string{"run": {"sh", "console"}, "prints": {"text", ""}}
+
 // reader turns the parts of a document into steps.
 type reader struct {
-	steps   []step
+	steps   []*step
 	pending comment // a comment whose block has not come yet
 	errs    []error
 }
 
 // parseDocument returns the steps of a document, and an error that lists all of its
 // mistakes.
-func parseDocument(source []byte) ([]step, error) {
+func parseDocument(source []byte) ([]*step, error) {
 	var r reader
 	root := goldmark.DefaultParser().Parse(text.NewReader(source))
 	// The walk returns only errors of the function, which has none.
@@ -69,22 +66,22 @@ func parseDocument(source []byte) ([]step, error) {
 		case *ast.Document, *ast.List, *ast.ListItem, *ast.Blockquote:
 			return ast.WalkContinue, nil // descend into them
 		case *ast.FencedCodeBlock:
-			r.fence(line, string(node.Language(source)), string(node.Lines().Value(source)))
+			r.block(line, string(node.Language(source)), string(node.Lines().Value(source)))
+			return ast.WalkSkipChildren, nil
+		}
+		r.dropPending()
+		switch node := node.(type) {
 		case *ast.CodeBlock:
-			r.dropPending()
 			r.fail(line, errors.New("an indented code block: use a fence with a language such as sh, text or yaml"))
 		case *ast.HTMLBlock:
 			html := string(node.Lines().Value(source))
 			if node.HasClosure() {
 				html += string(node.ClosureLine.Value(source))
 			}
-			r.dropPending()
 			if inside, ok := strings.CutPrefix(strings.TrimSpace(html), "<!--"); ok {
 				inside, _, _ = strings.Cut(inside, "-->")
 				r.comment(line, inside)
 			}
-		default:
-			r.dropPending()
 		}
 		return ast.WalkSkipChildren, nil
 	})
@@ -93,13 +90,15 @@ func parseDocument(source []byte) ([]step, error) {
 }
 
 func (r *reader) fail(line int, err error) {
-	r.errs = append(r.errs, fmt.Errorf("line %d: %w", line, err))
+	if err != nil {
+		r.errs = append(r.errs, fmt.Errorf("line %d: %w", line, err))
+	}
 }
 
 // dropPending drops a comment that no block follows. This is a mistake for a directive, but not for
 // other comments.
 func (r *reader) dropPending() {
-	if _, isDirective := follows[r.pending.word]; isDirective {
+	if follows[r.pending.word] != nil {
 		r.fail(r.pending.line, fmt.Errorf("no block follows the comment <!-- %s -->", r.pending.word))
 	}
 	r.pending = comment{}
@@ -110,99 +109,73 @@ func (r *reader) dropPending() {
 func (r *reader) comment(line int, inside string) {
 	trimmed := strings.TrimSpace(inside)
 	end := strings.IndexFunc(trimmed+" ", func(r rune) bool { return r < 'a' || r > 'z' })
-	word, rest := trimmed[:end], strings.TrimPrefix(trimmed[end:], ":")
-	switch word {
-	case wordHidden:
-		before, _, _ := strings.Cut(inside, word)
-		first := line + strings.Count(before, "\n")
-		r.steps = append(r.steps, step{options: noOptions, line: line, first: first + 1, text: strings.TrimPrefix(rest, "\n")})
-		return
-	case wordRun:
-		if o, err := parseOptions(wordRun, rest); err == nil && o.needNoBlock() {
-			r.steps = append(r.steps, step{options: o, line: line})
-			return
-		}
+	c := comment{line, trimmed[:end], strings.TrimPrefix(trimmed[end:], ":")}
+	o, err := parseOptions(c)
+	switch {
+	case c.word == "hidden":
+		r.steps = append(r.steps, &step{options: noOptions, line: line, first: line + 1, text: strings.TrimPrefix(c.rest, "\n")})
+	case c.word == "run" && err == nil && o.needNoBlock():
+		r.steps = append(r.steps, &step{options: o, line: line})
+	default:
+		r.pending = c
 	}
-	r.pending = comment{line, word, rest}
 }
 
-// fence adds the steps of a fenced block and the comment before it.
-func (r *reader) fence(line int, language, text string) {
+// block adds the steps of a block and of the comment before it.
+func (r *reader) block(line int, language, text string) {
 	c := r.pending
 	r.pending = comment{}
-	s, err := newStep(c, language)
-	if err != nil {
+	o, err := parseOptions(c)
+	languages := follows[c.word]
+	switch {
+	case languages == nil && c.word != "":
+		err = fmt.Errorf("a comment before a block must start with run or prints, not with %q", c.word)
+	case languages == nil && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
+		err = fmt.Errorf("a block of %q: use sh for commands, console for commands with output, and text for anything else", language)
+	case languages != nil && !slices.Contains(languages, language):
+		err = fmt.Errorf("a block of %q must not follow the comment <!-- %s -->", language, c.word)
+	case language == "console" && !strings.HasPrefix(text, "$ "):
+		err = errors.New("a console block must start with a command: $ COMMAND")
+	}
+	s := step{options: o, prints: c.word == "prints", line: line, first: line + 1, text: text}
+	switch {
+	case err != nil:
 		r.fail(cmp.Or(c.line, line), err)
-		return
-	}
-	s.line, s.first, s.text = line, line+1, text
-	switch {
 	case language == "console":
-		steps, err := s.dialog()
-		if err != nil {
-			r.fail(line, err)
-		}
-		r.steps = append(r.steps, steps...)
-	case language == "sh" || c.word != "":
-		r.steps = append(r.steps, s)
+		r.steps = append(r.steps, s.dialog()...)
+	case language == "sh" || s.prints:
+		r.steps = append(r.steps, &s)
 	}
-}
-
-// follows lists the languages of the blocks that may follow a directive.
-var follows = map[string][]string{wordRun: {"sh", "console"}, wordPrints: {"text", ""}}
-
-// newStep returns the step of a block in a language after a comment, which may be empty.
-func newStep(c comment, language string) (step, error) {
-	s, err := step{options: noOptions}, error(nil)
-	languages, isDirective := follows[c.word]
-	switch {
-	case !isDirective && c != comment{}:
-		return s, fmt.Errorf("a comment before a block must start with run or prints, not with %q", c.word)
-	case !isDirective && slices.Contains([]string{"", "bash", "shell", "shell-session"}, language):
-		return s, fmt.Errorf("a block of %q: use sh for commands, console for commands with output, and text for anything else", language)
-	case isDirective && !slices.Contains(languages, language):
-		return s, fmt.Errorf("a block of %q must not follow the comment <!-- %s -->", language, c.word)
-	}
-	if isDirective {
-		s.prints = c.word == wordPrints
-		s.options, err = parseOptions(c.word, c.rest)
-	}
-	return s, err
 }
 
 // dialog splits a console block into steps: lines after $ are commands, and the lines
 // below them their output. Only the last command may fail.
-func (s *step) dialog() ([]step, error) {
-	var steps []step
-	command := -1 // the index of the last
+func (s step) dialog() (steps []*step) {
+	next := s
+	next.fails = false
+	var last *step
+	var command *step // the last one
 	for i, line := range strings.Split(strings.TrimSuffix(s.text, "\n"), "\n") {
-		next := *s
-		next.line, next.first = s.first+i, s.first+i
-		next.fails = false
-		if len(steps) > 0 {
-			next.interrupt, next.cluster = "", false
-		}
 		text, isCommand := strings.CutPrefix(line, "$ ")
 		more, goesOn := strings.CutPrefix(line, "> ")
-		last := len(steps) - 1
-		switch {
-		case isCommand:
-			next.prints, next.text = false, text+"\n"
-			command = len(steps)
-			steps = append(steps, next)
-		case len(steps) == 0:
-			return nil, errors.New("a console block must start with a command: $ COMMAND")
-		case goesOn && last == command:
-			steps[last].text += more + "\n"
-		case last == command:
-			next.prints, next.text = true, line+"\n"
-			steps = append(steps, next)
-		default:
-			steps[last].text += line + "\n"
+		if goesOn && last == command {
+			last.text += more + "\n"
+			continue
 		}
+		if isCommand || last == command {
+			added := next
+			added.prints, added.line, added.first, added.text = !isCommand, s.first+i, s.first+i, ""
+			last = &added
+			steps = append(steps, last)
+			next.interrupt, next.cluster = "", false // only before the first
+		}
+		if isCommand {
+			command = last
+		}
+		last.text += text + "\n"
 	}
-	steps[command].fails = s.fails
-	return steps, nil
+	command.fails = s.fails
+	return steps
 }
 
 // options are the options of a command block, and of the block with its output.
@@ -230,18 +203,16 @@ const lastBlock = "true"
 // word matches KEY, KEY=VALUE or KEY="VALUE WITH SPACES".
 var word = regexp.MustCompile(`(?:[^\s"]|"[^"]*")+`)
 
-// parseOptions reads the options of a comment that begins with run or prints.
-func parseOptions(directive, text string) (options, error) {
+// parseOptions reads the options in a directive. Other comments have none.
+func parseOptions(c comment) (options, error) {
 	o := noOptions
-	set := flag.NewFlagSet(directive, flag.ContinueOnError)
+	if follows[c.word] == nil {
+		return o, nil
+	}
+	set := flag.NewFlagSet("", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
-	if directive == wordRun {
-		set.Func("skip", "", func(reason string) error {
-			if o.skip = reason; reason == "" {
-				return errors.New("the reason is missing: skip=\"reason\"")
-			}
-			return nil
-		})
+	if c.word == "run" {
+		set.StringVar(&o.skip, "skip", o.skip, "")
 		set.BoolVar(&o.fails, "fails", o.fails, "")
 		set.DurationVar(&o.timeout, "timeout", o.timeout, "")
 		set.BoolVar(&o.background, "background", o.background, "")
@@ -253,17 +224,14 @@ func parseOptions(directive, text string) (options, error) {
 	set.StringVar(&o.of, "of", o.of, "")
 	set.BoolVar(&o.unordered, "unordered", o.unordered, "")
 	set.DurationVar(&o.within, "within", o.within, "")
-	for _, option := range word.FindAllString(text, -1) {
+	for _, option := range word.FindAllString(c.rest, -1) {
 		// One at a time, because otherwise an option without a value would take the next one.
 		if err := set.Parse([]string{"-" + strings.ReplaceAll(option, `"`, "")}); err != nil {
 			return o, err
 		}
 	}
-	switch {
-	case o.until != "" && !o.background:
-		return o, errors.New("until= is for background blocks")
-	case o.background && o.fails:
-		return o, errors.New("a background block has no exit code to check")
+	if !o.background && o.until != "" || o.background && o.fails {
+		return o, errors.New("until= is for a block in the background, and fails for one that is not")
 	}
 	return o, nil
 }

@@ -5,6 +5,7 @@
 package docs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,27 +22,17 @@ const (
 	retryEvery = 500 * time.Millisecond
 )
 
-// afterBackground is the default time to wait for the output of a background block. upTimeout is
-// how long a cluster may take to start.
-const (
-	afterBackground = 10 * time.Second
-	upTimeout       = 3 * time.Minute
-)
+// afterBackground is the default time to wait for the output of a background block.
+const afterBackground = 10 * time.Second
 
 // runner executes the steps of one document.
 type runner struct {
 	name    string // of the document
 	shell   *shell
 	sandbox *sandbox
-	blocks  []*block // of commands, in their order
-	cluster *block
+	blocks  []*step // of commands, in their order; those without a job were skipped
+	cluster *step
 	failed  bool // a step
-}
-
-// block is a command block that was started or, without a job, skipped.
-type block struct {
-	step
-	job *job
 }
 
 func newRunner(name string, box *sandbox) (*runner, error) {
@@ -53,16 +44,19 @@ func newRunner(name string, box *sandbox) (*runner, error) {
 func (r *runner) at(line int) string { return fmt.Sprintf("%s:%d", r.name, line) }
 
 // do executes one step. If the step is skipped, do returns the reason.
-func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
+func (r *runner) do(ctx context.Context, s *step) (skipped string, err error) {
 	defer func() { r.failed = r.failed || err != nil }()
 	switch {
 	case r.failed: // later steps depend on earlier ones
 		return "a step before it failed", nil
-	case s.skip != "":
-		r.blocks = append(r.blocks, &block{step: s})
-		return s.skip, nil
 	case s.prints:
 		return r.expect(ctx, s)
+	}
+	if s.text != "" {
+		r.blocks = append(r.blocks, s)
+	}
+	if s.skip != "" {
+		return s.skip, nil
 	}
 	if s.interrupt != "" {
 		if err := r.interrupt(s.interrupt); err != nil {
@@ -71,69 +65,74 @@ func (r *runner) do(ctx context.Context, s step) (skipped string, err error) {
 	}
 	if s.cluster {
 		if err := r.startCluster(ctx); err != nil {
-			return "", err
+			return "", fmt.Errorf("cluster: %w", err)
 		}
 	}
 	if s.text == "" {
 		return "", nil
 	}
-	b := &block{step: s}
-	r.blocks = append(r.blocks, b)
-	return "", r.run(ctx, b)
+	return "", r.run(ctx, s)
 }
 
 // run runs a block to its end, or starts it in the background.
-func (r *runner) run(ctx context.Context, b *block) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, b.timeout)
+func (r *runner) run(ctx context.Context, s *step) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if b.background {
-		if b.job, err = r.shell.background(ctx, b.text); err != nil {
-			return err
-		}
-		return r.waitUntilUp(ctx, b)
-	}
-	b.job, err = r.shell.run(ctx, b.text)
+	s.job, err = r.shell.start(ctx, s.text, s.background)
 	switch {
 	case ctx.Err() != nil:
-		return r.failure(b, fmt.Errorf("took longer than %v", b.timeout))
+		err = fmt.Errorf("took longer than %v", s.timeout)
 	case err != nil:
-		return r.failure(b, err)
-	case (b.job.code != 0) == b.fails:
-		return nil
-	case b.job.code == 0:
-		return r.failure(b, errors.New("should have failed, but did not"))
+	case s.background:
+		err = waitUntilUp(ctx, s)
+	case s.job.code == 0 && s.fails:
+		err = errors.New("should have failed, but did not")
+	case s.job.code != 0 && !s.fails:
+		err = fmt.Errorf("exit code %d", s.job.code)
+		lines := strings.Split(s.text, "\n")
+		if n := s.job.line; n > 0 && n <= len(lines) {
+			err = fmt.Errorf("%w, at %s: %s", err, r.at(s.first+n-1), lines[n-1])
+		}
 	}
-	err = fmt.Errorf("exit code %d", b.job.code)
-	lines := strings.Split(b.text, "\n")
-	if n := b.job.line; n > 0 && n <= len(lines) {
-		err = fmt.Errorf("%w, at %s: %s", err, r.at(b.first+n-1), lines[n-1])
-	}
-	return r.failure(b, err)
+	return r.failure(s, err)
 }
 
 // waitUntilUp waits until a background block has printed the text of its option until.
-func (r *runner) waitUntilUp(ctx context.Context, b *block) error {
-	for ended := false; !strings.Contains(b.job.output(), b.until); ended = b.job.ended() {
+func waitUntilUp(ctx context.Context, s *step) error {
+	for ended := false; !strings.Contains(s.job.output(), s.until); ended = s.job.ended() {
 		if ended {
-			return r.failure(b, fmt.Errorf("ended before it printed %q", b.until))
+			return fmt.Errorf("ended before it printed %q", s.until)
 		}
 		select {
 		case <-ctx.Done():
-			return r.failure(b, fmt.Errorf("did not print %q within %v", b.until, b.timeout))
+			return fmt.Errorf("did not print %q within %v", s.until, s.timeout)
 		case <-time.After(lookEvery):
 		}
 	}
 	return nil
 }
 
-// failure adds the output of a block to an error.
-func (r *runner) failure(b *block, err error) error {
-	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(b.line), indent(r.clean(b.job.output())))
+// failure adds the output of a block to an error, if there is one.
+func (r *runner) failure(s *step, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(s.line), indent(r.printed(s)))
+}
+
+// printed returns what a block has printed, with the documents' paths in place of those of the copy and of
+// the home directory.
+func (r *runner) printed(s *step) string {
+	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(s.job.output())
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
 }
 
 // expect compares the output of a block with the document.
-func (r *runner) expect(ctx context.Context, s step) (skipped string, err error) {
-	b := r.find(func(b *block) bool { return s.of == "" || b.id == s.of })
+func (r *runner) expect(ctx context.Context, s *step) (skipped string, err error) {
+	b := r.find(func(b *step) bool { return s.of == "" || b.id == s.of })
 	switch {
 	case b == nil:
 		return "", fmt.Errorf("no block %q has been run before this", s.of)
@@ -142,16 +141,13 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 	}
 	within, pause := s.within, retryEvery
 	if b.background {
-		pause = lookEvery
-		if within == 0 {
-			within = afterBackground
-		}
+		within, pause = cmp.Or(within, afterBackground), lookEvery
 	}
 	deadline, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	want := wantedLines(s.text, s.first)
 	for {
-		missing := compare(r.clean(b.job.output()), want, s.unordered)
+		missing := compare(r.printed(b), want, s.unordered)
 		if missing == nil {
 			return "", nil
 		}
@@ -169,7 +165,7 @@ func (r *runner) expect(ctx context.Context, s step) (skipped string, err error)
 }
 
 // find returns the last block that is wanted, or nil.
-func (r *runner) find(wanted func(*block) bool) *block {
+func (r *runner) find(wanted func(*step) bool) *step {
 	for _, b := range slices.Backward(r.blocks) {
 		if wanted(b) {
 			return b
@@ -178,30 +174,18 @@ func (r *runner) find(wanted func(*block) bool) *block {
 	return nil
 }
 
-// clean replaces the paths of the copy and of the home directory with the paths in the documents.
-func (r *runner) clean(printed string) string {
-	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(printed)
-}
-
-func indent(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ")
-}
-
 // interrupt ends a background block like Ctrl-C.
 func (r *runner) interrupt(id string) error {
-	b := r.find(func(b *block) bool {
+	b := r.find(func(b *step) bool {
 		return b.background && b.job != nil && !b.job.stopped && (id == lastBlock || b.id == id)
 	})
-	if b == nil {
+	switch {
+	case b == nil:
 		return fmt.Errorf("nothing to interrupt: no block %q is in the background", id)
-	}
-	if b.job.ended() {
+	case b.job.ended():
 		return r.failure(b, errors.New("should still be running, but has ended"))
 	}
-	if err := b.job.interrupt(); err != nil {
-		return r.failure(b, err)
-	}
-	return nil
+	return r.failure(b, b.job.interrupt())
 }
 
 // startCluster starts a cluster for the rest of the document. It stops the cluster that
@@ -212,16 +196,14 @@ func (r *runner) startCluster(ctx context.Context) error {
 			return err
 		}
 	}
-	kubeconfig, data := filepath.Join(r.sandbox.home, ".kube", "config"), filepath.Join(r.sandbox.home, "devcluster")
-	r.cluster = &block{step: step{
-		options: options{background: true, until: "export KUBECONFIG=", timeout: upTimeout},
-		text:    fmt.Sprintf("mkdir -p %s\ncd %s\nexec bin/devcluster up -data-dir=%s -kubeconfig=%s\n",
-			quote(filepath.Dir(kubeconfig)), quote(r.sandbox.copy), quote(data), quote(kubeconfig)),
-	}}
+	r.cluster = &step{options: options{background: true, until: "export KUBECONFIG=", timeout: 3 * time.Minute}, text: `mkdir -p ~/.kube
+cd ` + quote(r.sandbox.copy) + `
+exec bin/devcluster up -data-dir="$HOME/devcluster" -kubeconfig="$HOME/.kube/config"
+`}
 	if err := r.run(ctx, r.cluster); err != nil {
-		return fmt.Errorf("cluster: %w", err)
+		return err
 	}
-	return errors.Join(r.shell.export("AUDIT_LOG", filepath.Join(data, "audit.log")), r.shell.export("KUBECONFIG", kubeconfig))
+	return r.shell.send(`export KUBECONFIG="$HOME/.kube/config" AUDIT_LOG="$HOME/devcluster/audit.log"`)
 }
 
 // kinds lists the parts of a line that differ between runs, with a placeholder for each. The order
@@ -253,8 +235,10 @@ const anything = "…"
 
 // wanted is a line of a document that must be printed.
 type wanted struct {
-	line int // in the document
-	text string
+	line  int // in the document
+	text  string
+	same  *regexp.Regexp // matches a printed line
+	alike *regexp.Regexp // matches a printed line with placeholders
 }
 
 // wantedLines returns the lines of a block, except for empty lines and placeholders for any lines.
@@ -262,7 +246,7 @@ func wantedLines(text string, first int) []wanted {
 	var lines []wanted
 	for i, line := range strings.Split(text, "\n") {
 		if squeezed := squeeze(line); squeezed != "" && squeezed != anything {
-			lines = append(lines, wanted{first + i, line})
+			lines = append(lines, wanted{first + i, line, wildcard(squeezed), wildcard(alike(squeezed))})
 		}
 	}
 	return lines
@@ -273,7 +257,10 @@ func wantedLines(text string, first int) []wanted {
 func compare(printed string, want []wanted, anyOrder bool) *wanted {
 	lines := strings.Split(printed, "\n")
 	for i := range want {
-		found := slices.IndexFunc(lines, func(line string) bool { return matches(want[i].text, line) })
+		found := slices.IndexFunc(lines, func(line string) bool {
+			line = squeeze(line)
+			return want[i].same.MatchString(line) || want[i].alike.MatchString(alike(line))
+		})
 		switch {
 		case found < 0:
 			return &want[i]
@@ -291,12 +278,6 @@ func squeeze(line string) string {
 	return strings.Join(strings.Fields(line), " ")
 }
 
-// matches reports whether a printed line matches a line of a document.
-func matches(document, printed string) bool {
-	document, printed = squeeze(document), squeeze(printed)
-	return wildcard(document, printed) || wildcard(alike(document), alike(printed))
-}
-
 // alike replaces the parts that differ between runs with placeholders.
 func alike(line string) string {
 	for _, kind := range kinds {
@@ -305,14 +286,7 @@ func alike(line string) string {
 	return line
 }
 
-// wildcard compares two lines. A … in the first matches any text.
-func wildcard(document, printed string) bool {
-	parts := strings.Split(document, anything)
-	if len(parts) == 1 {
-		return document == printed
-	}
-	for i, part := range parts {
-		parts[i] = regexp.QuoteMeta(part)
-	}
-	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(printed)
+// wildcard returns a pattern that matches a line in which each … stands for any text.
+func wildcard(line string) *regexp.Regexp {
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(line), anything, ".*") + "$")
 }

@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	_ "embed" // for the script
 	"errors"
 	"fmt"
 	"io"
@@ -27,11 +28,9 @@ const patience = 15 * time.Second
 
 // prelude makes a failing command end its block, as errexit would, but not the shell: bash then
 // returns from the block, a sourced file. The last line that is set is the block's, not that of a
-// function. The trap is one line because bash counts its lines, too. The shell itself survives
-// Ctrl-C, which is for the block.
+// function. The trap is one line because bash counts its lines, too.
 const prelude = `
 set -o pipefail -o errtrace
-trap : INT
 trap 'docs_code=$?; if [[ -n ${BASH_SOURCE-} ]]; then docs_line=$LINENO; ((BASH_SUBSHELL == 0)) || exit "$docs_code"; return "$docs_code"; fi' ERR
 `
 
@@ -93,56 +92,35 @@ func (s *shell) send(commands string) error {
 // quote quotes a word for bash.
 func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// export sets a variable for the blocks that follow.
-func (s *shell) export(name, value string) error { return s.send("export " + name + "=" + quote(value)) }
-
-// start starts a block with the shell's commands before and after it, and returns the first reply. A reply
-// is only missing if there is an error.
-func (s *shell) start(ctx context.Context, text, before, after string) (*job, string, error) {
+// start runs a block to its end, or until the context ends; close then ends it. If it is for the background,
+// start does not wait for it. It then has a process group of its own, to which it sends a SIGKILL when it ends.
+func (s *shell) start(ctx context.Context, text string, background bool) (*job, error) {
 	s.blocks++
 	script := filepath.Join(s.dir, strconv.Itoa(s.blocks))
 	j := &job{group: s.command.Process.Pid, log: script + ".log"}
 	source := fmt.Sprintf("source %s </dev/null >%s 2>&1", quote(script), quote(j.log))
-	err := errors.Join(os.WriteFile(script, []byte(text), 0o600), os.WriteFile(j.log, nil, 0o600), s.send(before+source+after))
+	commands := "docs_line=0\n" + source + "\necho \"$? $docs_line\""
+	if background {
+		commands = "set -m\n{ trap : INT; (" + source + "); kill -KILL 0; } &\nset +m\necho $!"
+	}
+	err := errors.Join(os.WriteFile(script, []byte(text), 0o600), os.WriteFile(j.log, nil, 0o600), s.send(commands))
 	if err != nil {
-		return j, "", err
+		return j, err
 	}
 	select {
 	case reply := <-s.replies:
-		return j, reply, nil
-	case <-s.ended:
-		return j, "", fmt.Errorf("it ended the shell, with exit code %d", s.command.ProcessState.ExitCode())
-	case <-ctx.Done():
-		return j, "", ctx.Err()
-	}
-}
-
-// run runs a block to its end, or until the context ends.
-func (s *shell) run(ctx context.Context, text string) (*job, error) {
-	j, reply, err := s.start(ctx, text, "docs_line=0\n", "\necho \"$? $docs_line\"")
-	if err == nil {
-		_, err = fmt.Sscan(reply, &j.code, &j.line)
-	}
-	if ctx.Err() != nil {
-		j.signal(syscall.SIGINT)
-		select {
-		case <-s.replies:
-		case <-s.ended:
-		case <-time.After(patience): // close kills it
+		if background {
+			s.jobs = append(s.jobs, j)
+			_, err = fmt.Sscan(reply, &j.group)
+		} else {
+			_, err = fmt.Sscan(reply, &j.code, &j.line)
 		}
+		return j, err
+	case <-s.ended:
+		return j, fmt.Errorf("it ended the shell, with exit code %d", s.command.ProcessState.ExitCode())
+	case <-ctx.Done():
+		return j, ctx.Err()
 	}
-	return j, err
-}
-
-// background starts a block in the background, with its own process group. It ends with a SIGKILL to
-// all processes of the group.
-func (s *shell) background(ctx context.Context, text string) (*job, error) {
-	j, reply, err := s.start(ctx, text, "set -m\n{ trap : INT; (", "); kill -KILL 0; } &\nset +m\necho $!")
-	if err == nil {
-		j.group, err = strconv.Atoi(reply)
-		s.jobs = append(s.jobs, j)
-	}
-	return j, err
 }
 
 // ended reports whether a job in the background has ended.
@@ -205,7 +183,7 @@ func newSandbox(ctx context.Context, root string) (*sandbox, error) {
 		return nil, err
 	}
 	box := &sandbox{scratch: scratch, copy: filepath.Join(scratch, "sample-controller"), home: filepath.Join(scratch, "home")}
-	settings, err := output(ctx, root, "bash", "-ec", fillSandbox, "bash", scratch)
+	settings, err := output(ctx, root, "bash", "-c", fillSandbox, "sandbox.sh", scratch)
 	if err != nil {
 		return nil, errors.Join(err, box.remove())
 	}
@@ -217,45 +195,18 @@ func newSandbox(ctx context.Context, root string) (*sandbox, error) {
 
 // remove removes the sandbox. It retries, because a killed process may still write for a
 // moment.
-func (box *sandbox) remove() error {
+func (box *sandbox) remove() (err error) {
 	for range 20 {
-		if err := os.RemoveAll(box.scratch); err == nil {
-			return nil
+		if err = os.RemoveAll(box.scratch); err == nil {
+			break
 		}
 		<-time.After(lookEvery)
 	}
-	return os.RemoveAll(box.scratch)
+	return err
 }
 
-// fillSandbox fills the directory $1 with a clone of the repository in the working directory, which has its
-// uncommitted changes as a commit, because documents contain commands that refuse them, and with
-// the programs, which the documents' make targets rebuild if they are out of date. Telemetry would leave
-// a process that writes to the home directory after the sandbox was removed. It prints the variables that
-// the network and the go command need; the defaults of some depend on HOME, which differs.
-const fillSandbox = `
-copy=$1/sample-controller
-mkdir -p "$1/run" "$1/tmp" "$1/path" "$1/home/.config/go/telemetry"
-echo off >"$1/home/.config/go/telemetry/mode"
-git clone --quiet --no-hardlinks --no-checkout . "$copy" ||
-	{ echo "the documents run in a clone of the tree, so it must be a git repository of yours with a commit" >&2; exit 1; }
-clone=(git --git-dir="$copy/.git" --work-tree=.)
-"${clone[@]}" read-tree HEAD
-"${clone[@]}" add --all
-mkdir "$copy/bin"
-for program in bin/devcluster bin/sample-controller bin/kubectl-foo; do
-	if [[ -e $program ]]; then cp -p "$program" "$copy/bin"; fi
-done
-printf '#!/usr/bin/env bash\nexec %q kubectl "$@"\n' "$copy/bin/devcluster" >"$1/path/kubectl"
-chmod +x "$1/path/kubectl"
-for name in GOENV GOPATH GOCACHE GOMODCACHE; do echo "$name=$(go env "$name")"; done
-for name in "${!GO@}" USER LOGNAME LANG LC_ALL TZ CC CGO_ENABLED SSL_CERT_{FILE,DIR} {HTTP,HTTPS,NO}_PROXY {http,https,no}_proxy; do
-	case $name in GO_TEST_FLAGS | GOENV | GOPATH | GOCACHE | GOMODCACHE) continue ;; esac
-	if [[ -n ${!name+set} ]]; then echo "$name=${!name}"; fi
-done
-cd "$copy"
-git diff --cached --quiet ||
-	git -c user.name=docs -c user.email=docs@localhost commit --quiet --message="Uncommitted changes"
-git reset --quiet --hard`
+//go:embed sandbox.sh
+var fillSandbox string
 
 // output runs a program, and returns what it prints to standard output.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
