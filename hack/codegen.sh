@@ -91,6 +91,7 @@ codegen::install() {
   (cd "${root}" && find pkg/generated -type f) | { grep -vxF -f .codegen/new || true; } | LC_ALL=C sort |
     sed 's/^/Not generated, and kept: /'
   echo "The generated code is up to date with pkg/apis"
+  cat .codegen/notes
 }
 
 # codegen::compare ROOT COPY prints the differences between ROOT's and COPY's generated files,
@@ -149,7 +150,7 @@ codegen::copy_sources() {
   codegen::outputs "${copy}" | while IFS= read -r file; do
     rm "${copy}/${file}"
   done
-  "${copy}/.codegen/bin/codegen" copy "${root}" "${copy}" >"${copy}/.codegen/apis" || exit
+  GOWORK=$(cd "${root}" && go env GOWORK) "${copy}/.codegen/bin/codegen" copy "${root}" "${copy}" >"${copy}/.codegen/apis" || exit
 }
 
 # codegen::run GENERATOR ARGUMENTS... runs a generator, and explains its errors.
@@ -289,7 +290,7 @@ codegen::generate() {
   echo "Generating clients"
   codegen::clients "${module}" "${plurals}" "${options[@]}"
   .codegen/bin/codegen fakes || exit
-  .codegen/bin/codegen check || exit
+  .codegen/bin/codegen check >.codegen/notes || exit
 
   echo "Compiling the generated code"
   codegen::go "the generated code does not compile" build ./pkg/...

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/token"
@@ -101,7 +102,8 @@ func readClients(api string) (map[string]client, error) {
 	return clients, err
 }
 
-// check compares what was generated.
+// check compares what was generated, and prints a note about CustomResourceDefinitions that are
+// too large for kubectl apply.
 func check(packages []*apiPackage, crds []definition, module string) error {
 	var errs []error
 	for _, p := range packages {
@@ -109,8 +111,15 @@ func check(packages []*apiPackage, crds []definition, module string) error {
 			errs = append(errs, p.checkClients(crds, module))
 		}
 	}
+	var large []string
 	for _, crd := range crds {
 		errs = append(errs, crd.validate())
+		if crd.tooLargeForApply() {
+			large = append(large, crd.file)
+		}
+	}
+	if len(large) > 0 {
+		fmt.Printf("%s: too large for kubectl apply without --server-side. Use kubectl apply --server-side -f artifacts/crd\n", strings.Join(large, ", "))
 	}
 	return errors.Join(errs...)
 }
@@ -186,4 +195,16 @@ func (d definition) validate() error {
 		errs = append(errs, fmt.Errorf("%s: the API server would refuse it: %s", d.file, strings.Join(append([]string{err.Error()}, help(err.Error())...), ": ")))
 	}
 	return errors.Join(errs...)
+}
+
+// tooLargeForApply reports whether the annotation in which kubectl apply keeps a copy of the
+// object would exceed the limit for annotations.
+func (d definition) tooLargeForApply() bool {
+	const limit = 256 << 10
+	text, err := json.Marshal(d.CustomResourceDefinition)
+	size := len(text) + len("kubectl.kubernetes.io/last-applied-configuration")
+	for key, value := range d.Annotations {
+		size += len(key) + len(value)
+	}
+	return err == nil && size > limit
 }

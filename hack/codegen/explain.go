@@ -6,8 +6,13 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -29,8 +34,6 @@ var remedies = []struct{ cause, remedy string }{
 	{`estimated rule cost|rule cost total|exceeds budget`, "bounds (MaxLength, MaxItems, MaxProperties) on the fields that it reads make a rule cheaper"},
 	{`oldSelf cannot be used on the uncorrelatable portion`, "the items of a list have no old values: make the list a map (+listType=map, +listMapKey=...), or move the rule out of it. If the type is not yours, hide its schema with // +kubebuilder:validation:Schemaless and // +kubebuilder:pruning:PreserveUnknownFields"},
 	{`cannot use &?value \(.* of type|cannot use \*?values\[i\]`, "applyconfiguration-gen can't write this field: write the fields of a struct of another module out instead of embedding it with json:\",inline\", and []T instead of a list of pointers"},
-	{`missing method DeepCopyObject`, "add // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object above each kind and its list"},
-	{`(\w+) redeclared in this block\s.*zz_generated\.register\.go|zz_generated\.register\.go\S* (\w+) redeclared`, "zz_generated.register.go declares $1$2: delete your own"},
 	{`in argument to SchemeBuilder\.Register`, "delete the call of SchemeBuilder.Register: zz_generated.register.go registers all kinds"},
 }
 
@@ -50,6 +53,9 @@ var (
 	noise = regexp.MustCompile("\x1b\\[[0-9;]*m|(?m)^Error: not all generators ran successfully\n|^run `controller-gen .*\n")
 	// relativePath is that of a file of a package, relative to pkg/apis.
 	relativePath = regexp.MustCompile(`(?m)^[\w-]+/v\w+/[\w.-]+\.go:\d`)
+	// foreignType is a type of another package that controller-gen can't describe.
+	foreignType = regexp.MustCompile(`(?m)^/.* without JSON tag in type "(\w+)"$`)
+	applyError  = regexp.MustCompile(`(pkg/generated/applyconfiguration/\S+\.go):(\d+)`)
 )
 
 // explain prints what a generator has written, with the paths of the tree instead of the copy's,
@@ -69,8 +75,52 @@ func explain(log string) error {
 		message = before + "\n"
 	}
 	fmt.Fprint(os.Stderr, message)
+	for _, match := range applyError.FindAllStringSubmatch(message, -1) {
+		if field := fieldAt(match[1], match[2]); field != "" {
+			fmt.Fprintf(os.Stderr, "codegen: %s is about the field %s\n", match[0], field)
+		}
+	}
+	if match := foreignType.FindStringSubmatch(message); match != nil {
+		fmt.Fprint(os.Stderr, fieldsOf(match[1]))
+	}
 	for _, remedy := range help(message) {
 		fmt.Fprintf(os.Stderr, "codegen: %s\n", remedy)
 	}
 	return nil
+}
+
+// fieldAt returns the field that the method at a line of an apply configuration sets, or "".
+func fieldAt(file, line string) string {
+	fset := token.NewFileSet()
+	source, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+	number, _ := strconv.Atoi(line)
+	if err != nil {
+		return ""
+	}
+	for _, declaration := range source.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok || function.Recv == nil || number < fset.Position(function.Pos()).Line || fset.Position(function.End()).Line < number {
+			continue
+		}
+		if field, ok := strings.CutPrefix(function.Name.Name, "With"); ok {
+			return strings.TrimSuffix(baseName(function.Recv.List[0].Type), "ApplyConfiguration") + "." + field
+		}
+	}
+	return ""
+}
+
+// fieldsOf returns the fields below pkg/apis that name a type of another package.
+func fieldsOf(name string) string {
+	var found strings.Builder
+	expression := regexp.MustCompile(`\w\.` + name + `\b.*json:"`)
+	files, _ := filepath.Glob("pkg/apis/*/*/*.go")
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		for i, line := range strings.Split(string(text), "\n") {
+			if expression.MatchString(line) {
+				fmt.Fprintf(&found, "codegen: %s:%d: %s\n", file, i+1, strings.TrimSpace(line))
+			}
+		}
+	}
+	return found.String()
 }

@@ -5,7 +5,7 @@
 // of the sources that is the working directory.
 //
 //	codegen copy ROOT COPY         copies what pkg/apis imports from its module, checks the packages, prints the APIs
-//	codegen plurals                prints the plurals of the CustomResourceDefinitions
+//	codegen plurals                checks the deepcopy functions, prints the plurals of the CustomResourceDefinitions
 //	codegen missing PACKAGE...     prints the packages, except these, whose OpenAPI definitions are missing
 //	codegen fakes                  makes the fake clientset know the plurals
 //	codegen check                  compares clients and CustomResourceDefinitions, and validates these
@@ -63,7 +63,7 @@ func run(command string, operands []string) error {
 	case "plurals":
 		exceptions, err := pluralExceptions(crds)
 		fmt.Println(strings.Join(exceptions, ","))
-		return err
+		return errors.Join(err, checkDeepCopies(packages))
 	case "missing":
 		missing, err := missingDefinitions("pkg/generated/openapi/zz_generated.openapi.go", module, operands)
 		fmt.Println(strings.Join(missing, " "))

@@ -12,7 +12,9 @@ import (
 	"go/build"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -27,10 +29,11 @@ import (
 type apiPackage struct {
 	dir     string
 	name    string
-	markers []string          // the lines of comments in doc.go that begin with +
-	client  bool              // if any file has +genclient
-	files   map[string]string // each struct, with its file
-	kinds   []string          // the structs that embed TypeMeta and ObjectMeta
+	markers map[string][]string // the lines of comments that begin with +, by file
+	files   map[string]string   // each name that is declared at the top level, with its file
+	methods map[string]bool     // Type.Method
+	typed   []string            // the types that embed TypeMeta
+	kinds   []string            // those that embed ObjectMeta, too
 }
 
 // readPackages parses the packages in a directory and below.
@@ -42,7 +45,7 @@ func readPackages(root string) (packages []*apiPackage, err error) {
 		if name := entry.Name(); name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
 			return filepath.SkipDir
 		}
-		p := &apiPackage{dir: filepath.ToSlash(dir), files: map[string]string{}}
+		p := &apiPackage{dir: filepath.ToSlash(dir), markers: map[string][]string{}, files: map[string]string{}, methods: map[string]bool{}}
 		entries, err := os.ReadDir(dir)
 		for _, entry := range entries {
 			name := entry.Name()
@@ -64,35 +67,56 @@ func (p *apiPackage) read(name string) error {
 	p.name = file.Name.Name
 	for _, group := range file.Comments {
 		for line := range strings.SplitSeq(group.Text(), "\n") {
-			line = strings.TrimSpace(line)
-			p.client = p.client || line == "+genclient"
-			if name == "doc.go" && strings.HasPrefix(line, "+") {
-				p.markers = append(p.markers, line)
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "+") {
+				p.markers[name] = append(p.markers[name], line)
 			}
 		}
 	}
-	for node := range ast.Preorder(file) {
-		if spec, ok := node.(*ast.TypeSpec); ok {
-			p.readType(name, spec)
+	for _, declaration := range file.Decls {
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				p.files[d.Name.Name] = name
+			} else {
+				p.methods[baseName(d.Recv.List[0].Type)+"."+d.Name.Name] = true
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				p.readSpec(name, spec)
+			}
 		}
 	}
 	return nil
 }
 
-func (p *apiPackage) readType(file string, s *ast.TypeSpec) {
+func (p *apiPackage) readSpec(file string, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.ValueSpec:
+		for _, ident := range s.Names {
+			p.files[ident.Name] = file
+		}
+	case *ast.TypeSpec:
+		p.files[s.Name.Name] = file
+		p.readType(s)
+	}
+}
+
+func (p *apiPackage) readType(s *ast.TypeSpec) {
 	structure, ok := s.Type.(*ast.StructType)
 	if !ok {
 		return
 	}
-	p.files[s.Name.Name] = file
 	embedded := map[string]bool{}
 	for _, field := range structure.Fields.List {
 		if len(field.Names) == 0 {
 			embedded[baseName(field.Type)] = true
 		}
 	}
-	if embedded["TypeMeta"] && embedded["ObjectMeta"] {
-		p.kinds = append(p.kinds, s.Name.Name)
+	if embedded["TypeMeta"] {
+		p.typed = append(p.typed, s.Name.Name)
+		if embedded["ObjectMeta"] {
+			p.kinds = append(p.kinds, s.Name.Name)
+		}
 	}
 }
 
@@ -112,7 +136,7 @@ func baseName(expression ast.Expr) string {
 // marker returns the value of a marker in doc.go, which is the only file where the generators of
 // Kubernetes read markers of a package.
 func (p *apiPackage) marker(name string) (string, bool) {
-	for _, line := range p.markers {
+	for _, line := range p.markers["doc.go"] {
 		if value, ok := strings.CutPrefix(line, "+"+name+"="); ok {
 			return value, true
 		}
@@ -133,7 +157,7 @@ var version = regexp.MustCompile(`^pkg/apis/[^/]+/v[0-9]+((alpha|beta)[0-9]+)?$`
 // handle.
 func checkPackages(packages []*apiPackage, module string) error {
 	var errs []error
-	found := false
+	clients := map[string]string{}
 	for _, p := range packages {
 		switch {
 		case len(p.kinds) == 0:
@@ -141,11 +165,10 @@ func checkPackages(packages []*apiPackage, module string) error {
 		case !version.MatchString(p.dir):
 			errs = append(errs, fmt.Errorf("%s/%s: the kind %s must be in a directory pkg/apis/GROUP/VERSION, with a version such as v1 or v1alpha1", p.dir, p.files[p.kinds[0]], p.kinds[0]))
 		default:
-			found = true
-			errs = append(errs, p.checkMarkers(module), p.checkGroup())
+			errs = append(errs, p.checkMarkers(module), p.checkNames(), p.checkGroup(clients))
 		}
 	}
-	if !found && errors.Join(errs...) == nil {
+	if len(clients) == 0 && errors.Join(errs...) == nil {
 		errs = append(errs, errors.New("no API found: expected directories pkg/apis/GROUP/VERSION with a kind, a struct that embeds metav1.TypeMeta and metav1.ObjectMeta"))
 	}
 	return errors.Join(errs...)
@@ -157,11 +180,19 @@ func (p *apiPackage) checkMarkers(module string) error {
 		errs = append(errs, fmt.Errorf("%s: the package must be called %s, as the directory is: controller-gen takes its name for the version", p.dir, path.Base(p.dir)))
 	}
 	for _, marker := range []string{"+groupName=", "+k8s:deepcopy-gen=package", "+k8s:openapi-gen=true"} {
-		if !slices.ContainsFunc(p.markers, func(line string) bool { return strings.HasPrefix(line, marker) }) {
-			errs = append(errs, fmt.Errorf("%s/doc.go: the marker // %s is missing: add it above the package clause, where the generators read the markers of a package", p.dir, marker))
+		begins := func(line string) bool { return strings.HasPrefix(line, marker) }
+		if slices.ContainsFunc(p.markers["doc.go"], begins) {
+			continue
 		}
+		err := fmt.Errorf("%s: no file has the marker // %s: add it to doc.go, above the package clause", p.dir, marker)
+		for file, lines := range p.markers {
+			if slices.ContainsFunc(lines, begins) {
+				err = fmt.Errorf("%s/%s: the marker // %s must be in doc.go, above the package clause: the generators read the markers of a package there", p.dir, file, marker)
+			}
+		}
+		errs = append(errs, err)
 	}
-	if !p.client {
+	if all := slices.Concat(slices.Collect(maps.Values(p.markers))...); !slices.Contains(all, "+genclient") {
 		errs = append(errs, fmt.Errorf("%s: no file has the marker // +genclient: add it above each kind, as a line of its own", p.dir))
 	}
 	return errors.Join(append(errs, p.checkModelPackage(module))...)
@@ -181,15 +212,92 @@ func (p *apiPackage) checkModelPackage(module string) error {
 	return nil
 }
 
-// checkGroup returns an error if the group's clients would have a name that Go does not take.
-func (p *apiPackage) checkGroup() error {
+// registered lists what zz_generated.register.go declares.
+var registered = []string{"GroupName", "GroupVersion", "SchemeGroupVersion", "Resource", "SchemeBuilder", "localSchemeBuilder", "AddToScheme", "Install", "addKnownTypes"}
+
+// checkNames returns an error for each name that generated code has, too.
+func (p *apiPackage) checkNames() error {
+	var errs []error
+	twice := map[string][]string{}
+	for _, name := range registered {
+		if file, ok := p.files[name]; ok && !slices.Contains(p.typed, name) {
+			twice[file] = append(twice[file], name)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(twice)) {
+		errs = append(errs, fmt.Errorf("%s/%s declares %s, and so does zz_generated.register.go, which hack/update-codegen.sh writes: delete them, or the file if nothing else is in it", p.dir, file, strings.Join(twice[file], ", ")))
+	}
+	if _, err := os.Stat(path.Join(p.dir, "register.go")); err == nil && len(twice["register.go"]) == 0 {
+		errs = append(errs, fmt.Errorf("%s/register.go: register-gen writes nothing beside a file of this name: rename it", p.dir))
+	}
+	for _, kind := range p.kinds {
+		if reason := badKind(kind); reason != "" {
+			errs = append(errs, fmt.Errorf("%s/%s: the kind %s must have another name: %s", p.dir, p.files[kind], kind, reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// taken lists the names of generated code that a variable for an object would hide, or a function
+// for a kind would repeat.
+var taken = []string{"b", "ctx", "err", "managedfields", "nil", "opts", "result", "typed"}
+
+// badKind returns why clients of a kind would not compile, or "".
+func badKind(kind string) string {
+	name := strings.ToLower(kind)
+	elsewhere := build.Context{GOOS: "elsewhere", GOARCH: "elsewhere", Compiler: "gc", OpenFile: func(string) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("package fake")), nil
+	}}
+	file := "fake_" + name + ".go"
+	switch everywhere, _ := elsewhere.MatchFile("", file); {
+	case token.IsKeyword(name):
+		return name + " is a word of Go, and generated code has a variable with that name"
+	case slices.Contains(registered, kind):
+		return "zz_generated.register.go declares " + kind
+	case slices.Contains(taken, name):
+		return "generated code has other things of that name"
+	case !everywhere || strings.HasSuffix(file, "_test.go"):
+		return "the go command compiles a file " + file + " only on some platforms, or for tests"
+	}
+	return ""
+}
+
+// checkGroup returns an error if the group's clients would have a name that Go does not take, or
+// that those of another group have.
+func (p *apiPackage) checkGroup(clients map[string]string) error {
 	group, _ := p.marker("groupName")
 	name, ok := p.marker("groupGoName")
 	if !ok {
 		name, _, _ = strings.Cut(group, ".")
 	}
+	dir := path.Dir(p.dir)
+	if base := path.Base(dir); !token.IsIdentifier(base) || base != strings.ToLower(base) || slices.Contains([]string{"internal", "main", "vendor"}, base) {
+		return fmt.Errorf("%s: the directory's name becomes that of Go packages: rename it, to lower-case letters and digits only", dir)
+	}
 	if !token.IsIdentifier(name) {
 		return fmt.Errorf("%s/doc.go: clients of the group %s are named after %q, which is no Go identifier: add // +groupGoName=NAME, with another name", p.dir, group, name)
 	}
+	name = strings.ToLower(name)
+	if other, ok := clients[name]; ok && other != dir {
+		return fmt.Errorf("%s/doc.go: clients of the group %s have the same name as those in %s, %s: add // +groupGoName=NAME, with another name", p.dir, group, other, name)
+	}
+	clients[name] = dir
 	return nil
+}
+
+// checkDeepCopies returns an error for each kind that is no runtime.Object. The registration of
+// such a kind would not compile.
+func checkDeepCopies(packages []*apiPackage) error {
+	var errs []error
+	for _, p := range packages {
+		if len(p.kinds) == 0 {
+			continue
+		}
+		for _, name := range p.typed {
+			if !p.methods[name+".DeepCopyObject"] {
+				errs = append(errs, fmt.Errorf("%s/%s: the type %s has no DeepCopyObject: add // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object above it", p.dir, p.files[name], name))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }

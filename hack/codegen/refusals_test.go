@@ -36,6 +36,9 @@ var mistakes = map[string][]mistake{
 	"no API": {
 		{"", []string{"rm -r pkg/apis/*"}, "no API found: expected directories pkg/apis/GROUP/VERSION"},
 	},
+	"a module of its own": {
+		{"", []string{"echo module example.com/sample-controller/pkg/apis >pkg/apis/go.mod"}, "pkg/apis/go.mod: pkg/apis must be in the same module as pkg/generated"},
+	},
 	"a file in the way": {
 		{"", []string{"echo by hand >" + api + "README.md"}, api + "README.md is not generated, and would be overwritten: move it"},
 	},
@@ -44,18 +47,30 @@ var mistakes = map[string][]mistake{
 	},
 	"before anything is generated": {
 		{"a/v1", []string{"pkg.apis.a.v1", "acme.v1"}, "pkg/apis/a/v1/doc.go: the marker // +k8s:openapi-model-package=com.example.sample-controller.acme.v1 must be // +k8s:openapi-model-package=com.example.sample-controller.pkg.apis.a.v1:"},
-		{"b/v1", []string{"// +groupName=b.acme.dev\n", ""}, "pkg/apis/b/v1/doc.go: the marker // +groupName= is missing: add it above the package clause"},
-		{"c/v1", []string{"// +k8s:openapi-gen=true\n", "", "package v1\n\nimport", "// +k8s:openapi-gen=true\n\npackage v1\n\nimport"}, "pkg/apis/c/v1/doc.go: the marker // +k8s:openapi-gen=true is missing"},
+		{"b/v1", []string{"// +groupName=b.acme.dev\n", ""}, "pkg/apis/b/v1: no file has the marker // +groupName="},
+		{"c/v1", []string{"// +k8s:openapi-gen=true\n", "", "package v1\n\nimport", "// +k8s:openapi-gen=true\n\npackage v1\n\nimport"}, "pkg/apis/c/v1/types.go: the marker // +k8s:openapi-gen=true must be in doc.go"},
 		{"d/v1", []string{"groupName=d.", "groupName=chaos-mesh."}, "pkg/apis/d/v1/doc.go: clients of the group chaos-mesh.acme.dev are named after \"chaos-mesh\", which is no Go identifier: add // +groupGoName=NAME"},
+		{"e/v1", []string{"groupName=e.acme", "groupName=a.other"}, "pkg/apis/e/v1/doc.go: clients of the group a.other.dev have the same name as those in pkg/apis/a, a: add // +groupGoName=NAME"},
 		{"f", nil, "pkg/apis/f/types.go: the kind Thing must be in a directory pkg/apis/GROUP/VERSION"},
+		{"g/v1", []string{"Thing", "Package"}, "pkg/apis/g/v1/types.go: the kind Package must have another name: package is a word of Go"},
+		{"h/v1", []string{"Thing", "Resource"}, "the kind Resource must have another name: zz_generated.register.go declares Resource"},
+		{"i/v1", []string{"Thing", "Windows"}, "the kind Windows must have another name: the go command compiles a file fake_windows.go only on some platforms"},
+		{"j/v1", []string{"Thing", "Result"}, "the kind Result must have another name"},
+		{"k/v1", declared("var SchemeBuilder, AddToScheme int"), "pkg/apis/k/v1/types.go declares SchemeBuilder, AddToScheme, and so does zz_generated.register.go"},
 		{"l/v1", []string{genclient, ""}, "pkg/apis/l/v1: no file has the marker // +genclient"},
 		{"m/v1", []string{"// +k8s:openapi-model-package=com.example.sample-controller.pkg.apis.m.v1\n", ""}, "pkg/apis/m/v1/doc.go: the marker // +k8s:openapi-model-package=com.example.sample-controller.pkg.apis.m.v1 is missing"},
+		{"o/v1", []string{"// +k8s:deepcopy-gen=package\n", ""}, "pkg/apis/o/v1: no file has the marker // +k8s:deepcopy-gen=package: add it to doc.go"},
+		{"p/v1", []string{"// +k8s:openapi-gen=true\n", ""}, "pkg/apis/p/v1: no file has the marker // +k8s:openapi-gen=true: add it to doc.go"},
+		{"myGroup/v1", nil, "pkg/apis/myGroup: the directory's name becomes that of Go packages: rename it"},
+		{"my-group/v1", nil, "pkg/apis/my-group: the directory's name becomes that of Go packages: rename it"},
 		{"n/v1", []string{"package v1\n", "package v2\n"}, "pkg/apis/n/v1: the package must be called v1, as the directory is: controller-gen takes its name for the version"},
 	},
 	"by controller-gen": {
 		{"a/v1", field("Ratio float64 `json:\"ratio\"`"), "add ,allowDangerousTypes=true behind generateEmbeddedObjectMeta=true in hack/codegen.sh"},
 		{"b/v1", all(declared("// +kubebuilder:validation:MaxProperties=3\ntype Labels = map[string]string"), field("Labels Labels `json:\"labels\"`")), "write type Labels without the ="},
+		{"e/v1", all(importing("\"net/url\""), field("E url.URL `json:\"e\"`")), "pkg/apis/e/v1/types.go:15: E url.URL `json:\"e\"`"},
 		{"f/v1", all(importing("\"net\""), field("F net.IP `json:\"f\"`")), "use a string, or runtime.RawExtension"},
+		{"c/v1", field("C complex128 `json:\"c\"`"), "pkg/apis/c/v1/types.go:"},
 		{"g/v1", field("G Nope `json:\"g\"`"), "pkg/apis/g/v1/types.go:14:3: unknown type"},
 		{"d/v1", field("// +kubebuilder:validation:Maximum=ten\nD int32 `json:\"d\"`"), "controller-gen can't process pkg/apis, see above"},
 	},
@@ -66,8 +81,6 @@ var mistakes = map[string][]mistake{
 	"the package does not compile": {
 		{"a/v1", declared("type Twice struct{}\n\ntype Twice struct{}"), "pkg/apis does not compile, see above"},
 		{"b/v1", declared("func init() { SchemeBuilder.Register(&Thing{}) }"), "zz_generated.register.go registers all kinds"},
-		{"c/v1", []string{genclient + object, genclient}, "add // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object above each kind"},
-		{"d/v1", declared("var SchemeBuilder, AddToScheme int"), "zz_generated.register.go declares SchemeBuilder: delete your own"},
 	},
 	"a misspelled marker": {
 		{"a/v1", []string{"// +k8s:deepcopy-gen=package\n", "// +k8s:deepcopy-gen=package\n// +k8s:defaulting-gen=TypeMeta\n"}, "unrecognized +k8s: tag(s): +k8s:defaulting-gen"},
@@ -76,6 +89,7 @@ var mistakes = map[string][]mistake{
 		{"a/v1", declared("type Hook[T any] struct {\n\tF func(T)\n}"), "add // +k8s:deepcopy-gen=false above the type"},
 	},
 	"after the methods were generated": {
+		{"a/v1", []string{genclient + object, genclient}, "pkg/apis/a/v1/types.go: the type Thing has no DeepCopyObject: add // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object above it"},
 		{"b/v1", marked("// +kubebuilder:resource:path=the-things"), "the plural the-things of the kind Thing would be a name in Go"},
 		{"c/v1", nil, "the kind Thing has the plurals the-things and things, and client-gen knows one for all groups"},
 	},
@@ -95,6 +109,7 @@ var mistakes = map[string][]mistake{
 		{"l/v1", []string{"// +groupName", "// +kubebuilder:skip\n// +groupName"}, "pkg/apis/l/v1: no CustomResourceDefinition was made for kind Thing in l.acme.dev/v1"},
 	},
 	"by the compiler": {
+		{"a/v1", field("Names []*string `json:\"names\"`"), "is about the field Thing.Names"},
 		{"b/v1", field("Names []*string `json:\"names\"`"), "applyconfiguration-gen can't write this field"},
 	},
 }

@@ -1,21 +1,13 @@
 package v1
 
 import (
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"example.com/renewal"
-	sharedv1 "example.com/sample-controller/pkg/apis/meta/v1"
-	"example.com/sample-controller/pkg/pki"
 )
 
 type (
-	// Redis is a database, with templates in lists, secrets and a scale subresource. Its plural is no
+	// Redis is a database, with claim templates, secrets and a scale subresource. Its plural is no
 	// regular one, and the kind is declared in a block.
 	// +kubebuilder:subresource:status
 	// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
@@ -39,30 +31,17 @@ type (
 )
 
 type RedisSpec struct {
-	Replicas             *int32                         `json:"replicas,omitempty"`
-	Template             corev1.PodTemplateSpec         `json:"template"`
-	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
-	// +listType=map
-	// +listMapKey=name
-	Jobs      []Job                                     `json:"jobs"`
-	Network   *networkingv1.NetworkPolicySpec           `json:"network,omitempty"`
-	Password  *corev1.SecretKeySelector                 `json:"password,omitempty"`
-	Shards    map[string]Shard                          `json:"shards,omitempty"`
-	Matrix    [][]string                                `json:"matrix,omitempty"`
-	Raw       []byte                                    `json:"raw,omitempty"`
-	Plugin    *runtime.RawExtension                     `json:"plugin,omitempty"`
-	Weights   map[corev1.ResourceName]resource.Quantity `json:"weights,omitempty"`
-	Surge     *intstr.IntOrString                       `json:"surge,omitempty"`
-	Timeout   *metav1.Duration                          `json:"timeout,omitempty"`
-	Secret    sharedv1.SecretRef                        `json:"secret,omitempty"` // of a package that several APIs share
-	Algorithm pki.Algorithm                             `json:"algorithm,omitempty"`
-	Key       *pki.Key                                  `json:"key,omitempty"`   // of one outside pkg/apis
-	Renew     *renewal.Window                           `json:"renew,omitempty"` // and of another module
-}
-
-type Job struct {
-	Name     string                  `json:"name"`
-	Template batchv1.JobTemplateSpec `json:"template"`
+	Replicas             *int32                                    `json:"replicas,omitempty"`
+	Template             corev1.PodTemplateSpec                    `json:"template"`
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim            `json:"volumeClaimTemplates,omitempty"`
+	Password             *corev1.SecretKeySelector                 `json:"password,omitempty"`
+	Memory               resource.Quantity                         `json:"memory,omitempty"`
+	Shards               map[string]Shard                          `json:"shards,omitempty"`
+	Retention            corev1.PersistentVolumeReclaimPolicy      `json:"retention,omitempty"`
+	Init                 corev1.EnvFromSource                      `json:"init,omitempty"`
+	Labels               corev1.LocalObjectReference               `json:"labels,omitempty"`
+	Raw                  []byte                                    `json:"raw,omitempty"`
+	Weights              map[corev1.ResourceName]resource.Quantity `json:"weights,omitempty"`
 }
 
 type Shard struct {
@@ -71,7 +50,7 @@ type Shard struct {
 }
 
 type RedisStatus struct {
-	Replicas int32             `json:"replicas"`
-	Selector string            `json:"selector,omitempty"`
-	Since    *metav1.MicroTime `json:"since,omitempty"`
+	Replicas int32        `json:"replicas"`
+	Selector string       `json:"selector,omitempty"`
+	Since    *metav1.Time `json:"since,omitempty"`
 }

@@ -2,11 +2,10 @@ package v1beta1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Mesh is a gateway's route, cluster-scoped, with rules in CEL, enums and unions.
+// Mesh is a gateway's route, with rules in CEL, enums and unions.
 // +genclient
-// +genclient:nonNamespaced
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
-// +kubebuilder:resource:scope=Cluster,path=meshwork,shortName=mw,categories=all
+// +kubebuilder:resource:path=meshwork,shortName=mw,categories=all
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.spec.hosts[0]`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() < 60"
@@ -43,13 +42,18 @@ type Common struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// +kubebuilder:validation:XValidation:rule="has(self.redirect) != has(self.weight)"
+// +kubebuilder:validation:XValidation:rule="has(self.redirect) != has(self.backend)"
 type Rule struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name     string    `json:"name"`
 	Match    MatchType `json:"match,omitempty"`
 	Redirect *Hostname `json:"redirect,omitempty"`
-	Weight   *int64    `json:"weight,omitempty"`
+	Backend  *Backend  `json:"backend,omitempty"`
+}
+
+type Backend struct {
+	Service string `json:"service"`
+	Weight  *int64 `json:"weight,omitempty"`
 }
 
 type MeshStatus struct {
