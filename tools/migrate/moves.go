@@ -103,7 +103,7 @@ func (m *migration) moveManagedFields(ctx context.Context, back bool) error {
 // owned returns all objects in the cluster whose owner references name the kind in a version.
 // The garbage collector ignores a reference to a version that is not served.
 func (m *migration) owned(ctx context.Context, version string) (found []dependent, err error) {
-	lists, err := m.kube.Discovery().ServerPreferredResources()
+	lists, err := m.discover.ServerPreferredResources()
 	if err != nil {
 		return nil, fmt.Errorf("finding out which resources there are: %w", err)
 	}

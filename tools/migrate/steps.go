@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -50,6 +51,16 @@ var steps = []step{
 		do: func(ctx context.Context, m *migration, _ *observed) error { return m.setPolicy(ctx) },
 	},
 	{
+		name: "probe", about: "a dry run shows that the API server converts", onlyShape: true, past: shape.Unserved,
+		missing: func(ctx context.Context, m *migration, _ *observed) (string, error) {
+			if err := m.probe(ctx); err != nil {
+				return err.Error(), nil
+			}
+			return "", nil
+		},
+		do: func(ctx context.Context, m *migration, _ *observed) error { return m.probe(ctx) },
+	},
+	{
 		name: "backfill", about: "every stored object has the fields of both versions", onlyShape: true, past: shape.Dropped,
 		missing: func(_ context.Context, _ *migration, o *observed) (string, error) {
 			lacking := len(o.objects.incomplete)
@@ -67,7 +78,7 @@ var steps = []step{
 	{
 		name: "clients", about: "clients, manifests and the controller's release use the new version", past: shape.Unserved,
 		missing: func(_ context.Context, m *migration, o *observed) (string, error) {
-			return unless(o.clientsMoved, fmt.Sprintf("%d of %d objects were written through %s, by %v", o.objects.entries, o.objects.all, m.Old, o.objects.writers)), nil
+			return unless(o.clientsMoved, fmt.Sprintf("%d of %d objects were written through %s%s", o.objects.entries, o.objects.all, m.Old, counted(o.objects.writers))), nil
 		},
 		do: func(context.Context, *migration, *observed) error {
 			return errors.New("this is the clients' time: move all clients and manifests to the new version. Then run next -clients-have-moved")
@@ -146,6 +157,15 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+func counted(writers map[string]int) string {
+	text, separator := "", ", by "
+	for _, name := range slices.Sorted(maps.Keys(writers)) {
+		text += fmt.Sprintf("%s%s (%d)", separator, name, writers[name])
+		separator = ", "
+	}
+	return text
+}
+
 // observe reads the cluster.
 func (m *migration) observe(ctx context.Context) (*observed, error) {
 	crd, err := m.crds.Get(ctx, m.Name, metav1.GetOptions{})
@@ -220,7 +240,11 @@ func (m *migration) next(ctx context.Context, through string, clientsMoved bool)
 	end := len(steps) // the index of the last step to do
 	if through != "" {
 		if end = slices.IndexFunc(steps, func(s step) bool { return s.name == through }); end < 0 {
-			return fmt.Errorf("-through=%s: there is no such step: migrate status lists them", through)
+			names := make([]string, len(steps))
+			for i := range steps {
+				names[i] = steps[i].name
+			}
+			return fmt.Errorf("-through=%s: there is no such step: use %s", through, strings.Join(names, ", "))
 		}
 	}
 	for {

@@ -17,10 +17,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+
+	"example.com/sample-controller/tools/migrate/internal/shape/shapetest"
 )
 
 // walk is a migration of a test.
@@ -52,7 +55,7 @@ func TestMigration(t *testing.T) {
 	w.patch("client-side", `{"status":{"phase":"old"}}`, "--subresource=status")
 	w.kubectl("scale", "things.v1alpha1.example.org", "client-side", "--replicas=3")
 	w.expect("", "MutatingAdmissionPolicy things.example.org-versions", "next")
-	for name, writes := range histories {
+	for name, writes := range shapetest.Histories {
 		t.Run(name, func(t *testing.T) { w.play(t, writes) })
 	}
 	// Two managers apply one field under its two names: the second takes it without a conflict,
@@ -67,7 +70,7 @@ func TestMigration(t *testing.T) {
 	w.expect("", "strict", "next")
 	w.kubectl("delete", "mutatingadmissionpolicybinding", "things.example.org-versions")
 	w.expect("", "step 2, policy", "next")
-	w.expect("move all clients", "gitops:1", "next")
+	w.expect("move all clients", "gitops (1)", "next")
 
 	w.expect("", "original", "back", "-clients-have-moved")
 	w.expect("", "next  1 expand", "status")
@@ -77,9 +80,9 @@ func TestMigration(t *testing.T) {
 	w.expect("move all clients", "strict", "next", "-through=clients")
 	w.write("v1beta1")
 	// A client-side apply through both versions leaves two entries of one manager.
-	w.apply("v1beta1", "client-side", "{title: client-side, host: h, port: 80, resources: {cpu: 3}, tier: Medium, replicas: 2}", "apply")
+	w.apply("v1beta1", "client-side", "{title: client-side, host: h, port: 80, resources: {cpu: 3}, size: 1Gi, replicas: 2}", "apply")
 	w.expect("there is no such step", "", "next", "-clients-have-moved", "-through=nowhere")
-	w.expect("", "step 9, managedfields", "next", "-clients-have-moved", "-through=managedfields")
+	w.expect("", "step 10, managedfields", "next", "-clients-have-moved", "-through=managedfields")
 	w.expect("move all clients", "strict", "back")
 	w.expect("", "unserved", "next", "-clients-have-moved", "-through=managedfields")
 	w.expect("", "contracted", "next", "-clients-have-moved", "-through=prune")
@@ -114,7 +117,7 @@ func (w *walk) write(version string) {
 }
 
 // ofOld is a spec of the old version. A thing is named as the object.
-const ofOld = "{name: NAME, address: 'h:80', cpu: 2, level: 2, replicas: 2}"
+const ofOld = "{name: NAME, address: 'h:80', cpu: 2, sizeGB: 1, replicas: 2}"
 
 func newWalk(t *testing.T) *walk {
 	t.Helper()
@@ -122,11 +125,8 @@ func newWalk(t *testing.T) *walk {
 	if os.Getenv("DEVCLUSTER_BIN") == "" {
 		t.Skip("DEVCLUSTER_BIN is not set; run make test-migrate")
 	}
-	for from, to := range map[string]string{"versions.yaml": "pkg/apis/example/versions.yaml", "things.yaml": "raw/example.org_things.yaml"} {
-		text, err := os.ReadFile(filepath.Join("internal/shape/testdata", from))
-		w.must(err)
-		w.file(to, text)
-	}
+	w.file("pkg/apis/example/versions.yaml", shapetest.Declaration)
+	w.file("raw/example.org_things.yaml", shapetest.CRD)
 	w.must(generate(w.root, filepath.Join(w.root, "raw")))
 	var original bytes.Buffer
 	w.must(run(t.Context(), []string{"print", "-root=" + w.root, "original"}, &original))
@@ -214,6 +214,32 @@ func (w *walk) expect(failure, output string, args ...string) {
 	}
 }
 
+// play makes the writes of a history on the API server: the results are those in process.
+func (w *walk) play(t *testing.T, writes []shapetest.Write) {
+	t.Helper()
+	var stored *unstructured.Unstructured
+	shapetest.Play(t, writes, func(version string, sent map[string]any) (map[string]any, error) {
+		object := &unstructured.Unstructured{Object: sent}
+		object.SetAPIVersion("example.org/" + version)
+		object.SetKind("Thing")
+		object.SetGenerateName("history-")
+		var got *unstructured.Unstructured
+		var err error
+		if stored == nil {
+			got, err = w.things(version).Create(t.Context(), object, metav1.CreateOptions{})
+		} else {
+			object.SetName(stored.GetName())
+			object.SetResourceVersion(stored.GetResourceVersion())
+			got, err = w.things(version).Update(t.Context(), object, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			return nil, err
+		}
+		stored = got
+		return got.Object, nil
+	})
+}
+
 // checkEnd checks that no object, field or owner of a field was lost.
 func (w *walk) checkEnd() {
 	w.Helper()
@@ -221,7 +247,7 @@ func (w *walk) checkEnd() {
 		object, err := w.things("v1beta1").Get(w.Context(), name, metav1.GetOptions{})
 		w.must(err)
 		spec := object.Object["spec"].(map[string]any)
-		if spec["title"] != title || spec["host"] != "h" || spec["tier"] != "Medium" || spec["name"] != nil {
+		if spec["title"] != title || spec["host"] != "h" || spec["size"] != "1Gi" || spec["name"] != nil {
 			w.Errorf("%s: spec %v", name, spec)
 		}
 		if name == "client-side" && object.Object["status"].(map[string]any)["phase"] != "old" {
@@ -229,7 +255,7 @@ func (w *walk) checkEnd() {
 		}
 		for _, entry := range object.GetManagedFields() {
 			owned := entry.FieldsV1.GetRawString()
-			if entry.APIVersion != "example.org/v1beta1" || strings.Contains(owned, "f:level") {
+			if entry.APIVersion != "example.org/v1beta1" || strings.Contains(owned, "f:sizeGB") {
 				w.Errorf("%s: managedFields %v", name, entry)
 			}
 			// By the first apply and by the second, which were through two versions.

@@ -59,7 +59,7 @@ func (d *Declaration) Check(raw *apiextensionsv1.CustomResourceDefinition) error
 			return err
 		}
 		if err := valid(crd); err != nil {
-			return fmt.Errorf("the API server would refuse the stage %s: %w", stage, err)
+			return fmt.Errorf("the API server would refuse the stage %s; bounds (maxLength, maxItems, maxProperties) on the fields make a rule cheaper: %w", stage, err)
 		}
 	}
 	return nil
@@ -117,7 +117,21 @@ func checkField(path, want string, owner, other *apiextensionsv1.CustomResourceD
 	case want != anyType && schema.Type != want:
 		return fmt.Errorf("%s has the type %s; this form needs %s", path, schema.Type, want)
 	}
-	return exact(path, schema)
+	return errors.Join(bounded(path, schema), exact(path, schema))
+}
+
+// bounded returns an error if values of a field can have any size, so that the API server
+// could not bound the cost of a rule about it.
+func bounded(path string, schema *apiextensionsv1.JSONSchemaProps) error {
+	switch {
+	case schema.Type == "string" && schema.MaxLength == nil && len(schema.Enum) == 0:
+		return fmt.Errorf("%s needs a maximum length (+kubebuilder:validation:MaxLength): the cost of a rule about it must have a bound", path)
+	case schema.Type == "array" && schema.MaxItems == nil:
+		return fmt.Errorf("%s needs a maximum of items (+kubebuilder:validation:MaxItems): the cost of a rule about it must have a bound", path)
+	case schema.AdditionalProperties != nil && schema.MaxProperties == nil:
+		return fmt.Errorf("%s needs a maximum of properties (+kubebuilder:validation:MaxProperties): the cost of a rule about it must have a bound", path)
+	}
+	return nil
 }
 
 // exact returns an error if a field can have integers that a policy would change: it patches

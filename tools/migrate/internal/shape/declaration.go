@@ -36,15 +36,31 @@ type Change struct {
 	// spec.resources.cpu.
 	From []string `json:"from"`
 	To   []string `json:"to"`
+	// Lossy says what happens to values of the new version that the old one can't express:
+	// Keep or Refuse. It is required for the forms that have such values.
+	Lossy string `json:"lossy,omitempty"`
 	// Default has a value for each field of the old version, by its path. An object that gives
 	// none of the fields gets these, and the new version's from them.
 	Default map[string]any `json:"default,omitempty"`
 
-	// Separator separates the two parts of a split.
+	// Separator separates the two parts of a split or join.
 	Separator string `json:"separator,omitempty"`
 	// Values are the new values of an enum by the old ones.
 	Values map[string]string `json:"values,omitempty"`
+	// Unit is the binary suffix that the old number of a quantity counts in: Ki, Mi, Gi, Ti.
+	Unit string `json:"unit,omitempty"`
+	// Key and Value are the names of the two fields of the items of a map's old list.
+	Key   string `json:"key,omitempty"`
+	Value string `json:"value,omitempty"`
 }
+
+// What happens to values of the new version that the old one can't express.
+const (
+	// Keep keeps them when a client of the old version writes the object back.
+	Keep = "keep"
+	// Refuse refuses them as long as the old version exists.
+	Refuse = "refuse"
+)
 
 // Parse returns the declarations in a text, one for each kind, separated as YAML documents. They
 // are not checked.
@@ -88,6 +104,13 @@ func (c *Change) check() error {
 			return fmt.Errorf("%s: %q is not a field of the spec, such as spec.host: the status is written by the controller, which can fill fields of both versions", c.Form, path)
 		}
 	}
+	switch {
+	case f.loses == "" && c.Lossy != "":
+		return fmt.Errorf("%s: loses nothing: remove lossy", c.Form)
+	case f.loses != "" && c.Lossy != Keep && c.Lossy != Refuse:
+		return fmt.Errorf("%s: loses something in %s: %s. Declare lossy: %s (clients of the old version don't see it, and don't destroy it), or lossy: %s (it is refused until the old version is gone)",
+			c.Form, c.From[0], f.loses, Keep, Refuse)
+	}
 	if len(c.Default) > 0 {
 		if missing := sets.New(c.From...).SymmetricDifference(sets.KeySet(c.Default)); len(missing) > 0 {
 			return fmt.Errorf("%s: default needs a value for each field in from, and for no other: %s", c.Form, strings.Join(sets.List(missing), ", "))
@@ -105,10 +128,21 @@ func (d *Declaration) IsComplete(object map[string]any) bool {
 	})
 }
 
-// has reports whether an object has all fields of a side.
+// has reports whether an object has all fields of a side. Empty lists and maps don't count.
 func has(object map[string]any, paths []string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool {
-		_, found, err := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
-		return !found || err != nil
+		value, found, err := unstructured.NestedFieldNoCopy(object, strings.Split(path, ".")...)
+		items, isList := value.([]any)
+		entries, isMap := value.(map[string]any)
+		return !found || err != nil || isList && len(items) == 0 || isMap && len(entries) == 0
 	})
+}
+
+// RemoveNew removes the fields of the new version from an object.
+func (d *Declaration) RemoveNew(object map[string]any) {
+	for _, c := range d.Changes {
+		for _, path := range c.To {
+			unstructured.RemoveNestedField(object, strings.Split(path, ".")...)
+		}
+	}
 }

@@ -24,11 +24,12 @@ func (d *Declaration) SyncPolicyName() string { return d.Resource() + "." + d.Gr
 // client does not give is not said: a client of one version knows no field of the other.
 // So the policy never clears a field.
 //
-//	given               changed since the stored object   then
-//	one side            any                               the other side is converted
-//	both, which differ  one of them                       the other side is converted
-//	both, which differ  both or none                      nothing: the rules refuse the object
-//	neither             any                               the defaults, if there are any
+//	given             changed since the stored object     then
+//	one side          that side, or nothing was stored    the other side is converted
+//	one side          nothing                             the other side stays as it is stored
+//	both, which differ   one of them                      the other side is converted
+//	both, which differ   both or none                     nothing: the rules refuse the object
+//	neither                                               the defaults, if there are any
 func (d *Declaration) SyncPolicy() *admissionregistrationv1.MutatingAdmissionPolicy {
 	spec := admissionregistrationv1.MutatingAdmissionPolicySpec{
 		FailurePolicy: ptr.To(admissionregistrationv1.Fail),
@@ -84,6 +85,7 @@ func (s synced) was(path string) string { return s.variable("was" + s.number(pat
 
 func (s synced) number(path string) string { return strconv.Itoa(slices.Index(s.fields(), path)) }
 func (s synced) value(path string) string  { return s.now(path) + ".value()" }
+func (s synced) stored(path string) string { return s.was(path) + ".value()" }
 
 // literal returns the default of a field in CEL, which is a superset of JSON.
 func (s synced) literal(path string) string {
@@ -111,6 +113,7 @@ func (s synced) variables() (variables []admissionregistrationv1.Variable) {
 	for i, paths := range [][]string{s.From, s.To} {
 		side := [...]string{"old", "new"}[i]
 		add(s.variable("has_"+side), s.given(paths, s.now))
+		add(s.variable("had_"+side), s.given(paths, s.was))
 		add(s.variable("same_"+side), all(paths, func(path string) string { return s.now(path) + " == " + s.was(path) }))
 	}
 	return variables
@@ -131,11 +134,12 @@ func (s synced) patch() string {
 	}
 	hasOld, sameOld := s.variable("has_old"), s.variable("same_old")
 	hasNew, sameNew := s.variable("has_new"), s.variable("same_new")
+	stored := s.variable("had_old") + " && " + s.variable("had_new")
 	return strings.Join([]string{
 		"!" + s.variable("typed") + " ? []", // the schema refuses it
 		fmt.Sprintf("!%s && !%s ? (%s)", hasOld, hasNew, neither),
-		fmt.Sprintf("!%s ? %s", hasNew, forward),
-		fmt.Sprintf("!%s ? %s", hasOld, backward),
+		fmt.Sprintf("!%s ? (%s && %s ? %s : %s)", hasNew, stored, sameOld, set(s.To, each(s.To, s.stored)), forward),
+		fmt.Sprintf("!%s ? (%s && %s ? %s : %s)", hasOld, stored, sameNew, set(s.From, each(s.From, s.stored)), backward),
 		s.fill("("+c.agree+")", s.value) + " ? []",
 		fmt.Sprintf("%s && !%s ? %s", sameNew, sameOld, forward),
 		fmt.Sprintf("%s && !%s ? %s", sameOld, sameNew, backward),

@@ -56,7 +56,12 @@ func was(path string) string      { return read("oldSelf", strings.TrimPrefix(pa
 // given returns the condition that one side of a change is given, with the optional values of
 // its fields.
 func (c *Change) given(paths []string, value func(path string) string) string {
-	return all(paths, func(path string) string { return value(path) + ".hasValue()" })
+	return all(paths, func(path string) string {
+		if c.cel().emptyIsAbsent {
+			return fmt.Sprintf("%s.hasValue() && size(%[1]s.value()) > 0", value(path))
+		}
+		return value(path) + ".hasValue()"
+	})
 }
 
 func (c *Change) cel() conversion { return forms[c.Form].cel(c) }
@@ -119,6 +124,9 @@ func (c *Change) rules(stage Stage, required bool) (rules []apiextensionsv1.Vali
 			add(c.names()+": one of them is required", older+" || "+newer)
 		}
 		add(c.names()+" must say the same: give only one of them", agree)
+	}
+	if c.Lossy == Refuse {
+		add(fmt.Sprintf("%s can't express this value of %s yet: %s", c.From[0], c.To[0], forms[c.Form].loses), says(both, conversion.exact))
 	}
 	return rules
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shapetest has a kind of two versions that differ in every form of change, and
+// writes of both versions' clients, for tests in process and on a cluster.
+package shapetest
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Declaration is the text of the declaration.
+//
+//go:embed testdata/versions.yaml
+var Declaration []byte
+
+// CRD is the text of the CustomResourceDefinition as a generator makes it.
+//
+//go:embed testdata/things.yaml
+var CRD []byte
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Thing returns an object with a spec in JSON with YAML's ease.
+func Thing(t testing.TB, spec string) map[string]any {
+	t.Helper()
+	text, err := yaml.YAMLToJSON([]byte("spec: " + spec))
+	must(t, err)
+	object := map[string]any{}
+	must(t, json.Unmarshal(text, &object))
+	return object
+}
+
+// Write is a write of a client that sends a whole object, as typed clients do.
+type Write struct{ version, spec, want string } // want is the stored spec, or "!" and the error
+
+// Histories are writes of one object, one after the other.
+var Histories = map[string][]Write{
+	"a rename, from each side": {
+		{"v1alpha1", "{name: a}", "{name: a, title: a}"},
+		{"v1beta1", "{title: b}", "{name: b, title: b}"},
+		{"v1alpha1", "{name: c, title: b}", "{name: c, title: c}"},
+		{"v1beta1", "{name: c, title: d}", "{name: d, title: d}"},
+	},
+	"a typed client of one version knows no field of the other": {
+		{"v1beta1", "{title: a}", "{name: a, title: a}"},
+		{"v1alpha1", "{name: a, replicas: 3}", "{name: a, title: a, replicas: 3}"},
+		{"v1beta1", "{title: a, replicas: 4}", "{name: a, title: a, replicas: 4}"},
+	},
+	"both sides, which differ": {
+		{"v1alpha1", "{name: a, title: b}", "!name and title must say the same"},
+		{"v1alpha1", "{name: a}", "{name: a, title: a}"},
+		{"v1alpha1", "{name: b, title: c}", "!name and title must say the same"},
+		{"v1alpha1", "{name: b, title: b}", "{name: b, title: b}"},
+	},
+	"an address, split": {
+		{"v1alpha1", "{name: a, address: 'h:80'}", "{name: a, title: a, address: 'h:80', host: h, port: 80}"},
+		{"v1beta1", "{title: a, host: '[::1]', port: 9}", "{name: a, title: a, address: '[::1]:9', host: '[::1]', port: 9}"},
+		{"v1alpha1", "{name: a, address: '[::1]:9', replicas: 1}", "{name: a, title: a, address: '[::1]:9', host: '[::1]', port: 9, replicas: 1}"},
+		{"v1beta1", "{title: a, host: h, port: 9}", "{name: a, title: a, address: 'h:9', host: h, port: 9}"},
+		{"v1alpha1", "{name: a, host: h, port: 9}", "{name: a, title: a, address: 'h:9', host: h, port: 9}"},
+		{"v1alpha1", "{name: a}", "{name: a, title: a}"},
+		{"v1beta1", "{title: a, host: only}", "!spec.host and spec.port must be given together"},
+		{"v1alpha1", "{name: a, address: noport}", "!spec.address can't be converted to spec.host, spec.port"},
+	},
+	"a number that becomes an enum": {
+		{"v1alpha1", "{name: a, level: 2}", "{name: a, title: a, level: 2, tier: Medium}"},
+		{"v1beta1", "{title: a, tier: Large}", "{name: a, title: a, level: 3, tier: Large}"},
+		{"v1alpha1", "{name: a, level: 7}", "!spec.level"},
+	},
+	"a quantity: what the old version can't express is kept": {
+		{"v1alpha1", "{name: a, sizeGB: 2}", "{name: a, title: a, sizeGB: 2, size: 2Gi}"},
+		{"v1beta1", "{title: a, size: 512Mi}", "{name: a, title: a, sizeGB: 0, size: 512Mi}"},
+		{"v1alpha1", "{name: a, sizeGB: 0, replicas: 2}", "{name: a, title: a, sizeGB: 0, size: 512Mi, replicas: 2}"},
+		{"v1alpha1", "{name: a, sizeGB: 3}", "{name: a, title: a, sizeGB: 3, size: 3Gi}"},
+		{"v1beta1", "{title: a, size: much}", "!spec.size can't be converted to spec.sizeGB"},
+	},
+	"a URL: what the old version can't express is refused": {
+		{"v1alpha1", "{name: a, scheme: https, site: 'x.y:8', path: /z}", "{name: a, title: a, scheme: https, site: 'x.y:8', path: /z, url: 'https://x.y:8/z'}"},
+		{"v1beta1", "{title: a, url: 'http://b'}", "{name: a, title: a, scheme: http, site: b, path: '', url: 'http://b'}"},
+		{"v1beta1", "{title: a, url: 'http://b/?q=1'}", "!can't express"},
+		{"v1alpha1", "{name: a, scheme: http, site: b, path: '/a b?'}", "!spec.scheme, spec.site, spec.path can't be converted to spec.url"},
+		{"v1beta1", "{title: a, url: nowhere}", "!spec.url can't be converted to spec.scheme, spec.site, spec.path"},
+	},
+	"a list: all but the first are kept": {
+		{"v1alpha1", "{name: a, ip: '1'}", "{name: a, title: a, ip: '1', ips: ['1']}"},
+		{"v1beta1", "{title: a, ips: ['1', '2']}", "{name: a, title: a, ip: '1', ips: ['1', '2']}"},
+		{"v1alpha1", "{name: a, ip: '1', replicas: 2}", "{name: a, title: a, ip: '1', ips: ['1', '2'], replicas: 2}"},
+		{"v1alpha1", "{name: a, ip: '3'}", "{name: a, title: a, ip: '3', ips: ['3']}"},
+	},
+	"a field that moves into a struct": {
+		{"v1alpha1", "{name: a, cpu: 2}", "{name: a, title: a, cpu: 2, resources: {cpu: 2}}"},
+		{"v1beta1", "{title: a, resources: {cpu: 3}}", "{name: a, title: a, cpu: 3, resources: {cpu: 3}}"},
+		{"v1beta1", "{title: a, resources: {}}", "{name: a, title: a, resources: {}}"},
+	},
+	"a join, with a default": {
+		{"v1alpha1", "{name: a, user: u, realm: 2}", "{name: a, title: a, user: u, realm: 2, login: 'u@2'}"},
+		{"v1beta1", "{title: a, login: 'v@3'}", "{name: a, title: a, user: v, realm: 3, login: 'v@3'}"},
+		{"v1beta1", "{title: a}", "{name: a, title: a}"},
+		{"v1beta1", "{title: a, login: nobody}", "!spec.login can't be converted to spec.user, spec.realm"},
+	},
+	"a list that becomes a map": {
+		{"v1alpha1", "{name: a, ports: [{name: z, port: 1}, {name: b, port: 2}]}", "{name: a, title: a, ports: [{name: z, port: 1}, {name: b, port: 2}], portsByName: {z: 1, b: 2}}"},
+		{"v1beta1", "{title: a, portsByName: {z: 1, b: 2}}", "{name: a, title: a, ports: [{name: z, port: 1}, {name: b, port: 2}], portsByName: {z: 1, b: 2}}"},
+		{"v1beta1", "{title: a, portsByName: {c: 3}}", "{name: a, title: a, ports: [{name: c, port: 3}], portsByName: {c: 3}}"},
+	},
+	"values of other types, which the schema refuses": {
+		{"v1alpha1", "{name: 5}", "!spec.name: Invalid value: \"integer\""},
+		{"v1alpha1", "{name: a, address: 5}", "!spec.address: Invalid value: \"integer\""},
+		{"v1beta1", "{title: a, host: h, port: x}", "!spec.port: Invalid value: \"string\""},
+		{"v1alpha1", "{name: a, level: two}", "!spec.level: Invalid value: \"string\""},
+		{"v1beta1", "{title: a, size: 2}", "!spec.size: Invalid value: \"integer\""},
+		{"v1beta1", "{title: a, url: true}", "!spec.url: Invalid value: \"boolean\""},
+		{"v1beta1", "{title: a, ips: x}", "!spec.ips: Invalid value: \"string\""},
+		{"v1beta1", "{title: a, login: [x]}", "!spec.login: Invalid value: \"array\""},
+		{"v1alpha1", "{name: a, ports: [{name: z}]}", "!spec.ports[0].port: Required value"},
+		{"v1beta1", "{title: a, portsByName: x}", "!spec.portsByName: Invalid value: \"string\""},
+	},
+	"a required change that guest gives": {
+		{"v1beta1", "{replicas: 1}", "!one of them is required"},
+	},
+}
+
+// Play makes writes, and compares what is stored.
+func Play(t *testing.T, writes []Write, send func(version string, sent map[string]any) (map[string]any, error)) {
+	t.Helper()
+	for _, w := range writes {
+		got, err := send(w.version, Thing(t, w.spec))
+		if message, refused := strings.CutPrefix(w.want, "!"); refused {
+			if err == nil || !strings.Contains(err.Error(), message) {
+				t.Errorf("%s %s: got %v and the error %v, want %q", w.version, w.spec, got["spec"], err, message)
+			}
+			continue
+		}
+		must(t, err)
+		if diff := cmp.Diff(WithDefaults(Thing(t, w.want)["spec"].(map[string]any)), got["spec"]); diff != "" {
+			t.Errorf("%s %s: (-want +got)\n%s", w.version, w.spec, diff)
+		}
+	}
+}
+
+// WithDefaults adds the defaults of the declaration to a spec.
+func WithDefaults(spec map[string]any) map[string]any {
+	for key, value := range map[string]any{"user": "guest", "realm": int64(1), "login": "guest@1"} {
+		if _, ok := spec[key]; !ok {
+			spec[key] = value
+		}
+	}
+	return spec
+}
