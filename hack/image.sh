@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds a container image of the controller, with a bill of materials. It needs no daemon, base
+# Builds a container image of the controller. It needs no daemon, base
 # image or network.
 #
 #   hack/image.sh [-push [-force]] NAME PLATFORMS DIRECTORY
@@ -10,8 +10,7 @@
 #
 # PLATFORMS is a comma-separated list, such as linux/amd64,linux/arm64. The default is Linux on
 # this machine's architecture; with -push it is both of these, because a cluster's nodes may have
-# either. The script writes sample-controller.tar to DIRECTORY and, for each platform,
-# sample-controller_OS_ARCHITECTURE.cdx.json. With -push, it also pushes the image to the registry
+# either. The script writes sample-controller.tar to DIRECTORY. With -push, it also pushes the image to the registry
 # in NAME. Without -force, it refuses to push if the tree has uncommitted changes, if Go is older
 # than go.mod's toolchain, or if NAME already has another image.
 #
@@ -148,5 +147,4 @@ for platform in "${list[@]}"; do
   GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/licenses.sh . "$(dirname "${program}")/licenses"
   programs+=("${program}")
 done
-rm -f "${dir}"/sample-controller_*.cdx.json
 bin/image ${push[@]+"${push[@]}"} -release="$(sed -n 's/^toolchain //p' go.mod)" -image="${image}" -folder="${dir}" "${programs[@]}"

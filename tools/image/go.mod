@@ -4,10 +4,7 @@ go 1.26.0
 
 toolchain go1.26.11
 
-require (
-	github.com/CycloneDX/cyclonedx-go v0.12.0
-	github.com/google/go-containerregistry v0.22.1
-)
+require github.com/google/go-containerregistry v0.22.1
 
 require (
 	github.com/docker/cli v29.7.2+incompatible // indirect
@@ -16,6 +13,7 @@ require (
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
+	github.com/stretchr/testify v1.12.1 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	gotest.tools/v3 v3.5.2 // indirect

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the image's config and contents, of its archive and of the bill of materials.
+// Tests of the image's config and contents, and of its archive.
 
 package main
 
 import (
 	"archive/tar"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime/debug"
@@ -23,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
@@ -229,12 +226,6 @@ func TestArchiveOfSeveralPlatforms(t *testing.T) {
 	if _, err := tarball.ImageFromPath(path, nil); err == nil || !strings.Contains(err.Error(), "manifest.json") {
 		t.Errorf("a manifest.json can't describe several platforms: the error is %v", err)
 	}
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-	must(t, err)
-	want := []string{"sample-controller.tar", "sample-controller_linux_amd64.cdx.json", "sample-controller_linux_arm64.cdx.json"}
-	if !slices.EqualFunc(files, want, strings.HasSuffix) {
-		t.Errorf("the directory has %v", files)
-	}
 }
 
 func TestFullName(t *testing.T) {
@@ -263,47 +254,9 @@ func TestErrorsNameTheArgument(t *testing.T) {
 	}
 }
 
-func TestBOM(t *testing.T) {
-	for name, row := range map[string]struct{ version, url, time string }{
-		"in a clone":  {"v1.2.3", "pkg:golang/example.com/sample-controller@v1.2.3", commitTime},
-		"without git": {"", "pkg:golang/example.com/sample-controller", ""},
-	} {
-		p := programFor("amd64")
-		if row.version == "" {
-			p = withoutGit(p)
-		}
-		text, err := bomOf(p)
-		must(t, err)
-		var bom cyclonedx.BOM
-		must(t, cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&bom))
-		at, main := bom.Metadata.Timestamp, bom.Metadata.Component
-		if main.PackageURL != row.url || main.Version != row.version || at != row.time {
-			t.Errorf("%s: at %s, it describes %+v", name, at, main)
-		}
-		var got []string
-		for _, component := range *bom.Components {
-			got = append(got, component.PackageURL)
-		}
-		want := []string{
-			"pkg:golang/stdlib@1.26.0",
-			"pkg:golang/example.com/one@v1.0.0%2Bincompatible",
-			"pkg:golang/example.com/fork@v2.0.1", // replaces example.com/two
-		}
-		if needed := *(*bom.Dependencies)[0].Dependencies; !slices.Equal(got, want) || !slices.Equal(needed, want) {
-			t.Errorf("%s: the components are %v, and the program needs %v", name, got, needed)
-		}
-		// go.sum has the same 32 bytes in base64.
-		const sum = "1b8b7d446a0f0db40c2f7f21cff91042296db6d81ddde820d8e0c247c688736a"
-		if hashes := (*bom.Components)[1].Hashes; hashes == nil || (*hashes)[0].Value != sum {
-			t.Errorf("%s: example.com/one has the hashes %v", name, hashes)
-		}
-	}
-}
-
 const (
-	commit        = "0123456789abcdef0123456789abcdef01234567"
-	commitTime    = "2026-05-04T03:02:01Z"
-	dependencySum = "h1:G4t9RGoPDbQML38hz/kQQiltttgd3egg2ODCR8aIc2o="
+	commit     = "0123456789abcdef0123456789abcdef01234567"
+	commitTime = "2026-05-04T03:02:01Z"
 )
 
 // programFor returns a program for Linux on the architecture, with the build information
@@ -315,10 +268,6 @@ func programFor(architecture string) *program {
 		info: &debug.BuildInfo{
 			GoVersion: "go1.26.0 X:some",
 			Main:      debug.Module{Path: "example.com/sample-controller", Version: "v1.2.3"},
-			Deps: []*debug.Module{
-				{Path: "example.com/one", Version: "v1.0.0+incompatible", Sum: dependencySum},
-				{Path: "example.com/two", Version: "v2.0.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v2.0.1"}},
-			},
 			Settings: []debug.BuildSetting{
 				{Key: "CGO_ENABLED", Value: "0"},
 				{Key: "GOARCH", Value: architecture},

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command image builds a container image from programs that the go command has built, one for
-// each platform. It needs no daemon, base image or network. It also writes a bill of materials
-// for each program, as a CycloneDX document.
+// each platform. It needs no daemon, base image or network.
 //
 // All metadata of the image comes from the build information in the programs. Therefore
 // the same programs always give the same image, bit for bit. hack/image.sh builds the
@@ -39,7 +38,7 @@ func main() {
 	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
 	flag.StringVar(&opts.dir, "folder", "", "Directory to write to.")
 	flag.StringVar(&opts.release, "release", "", "Go release, such as go1.26.0. Without -force, programs that were built with an older release are not pushed.")
-	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name, with the bills of materials as referrers.")
+	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name.")
 	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes or the tag belongs to another image.")
 	flag.BoolVar(&opts.claims, "claims", false, "Print the build information in -image, a NAME@DIGEST in a registry: commit, Go release, GOFIPS140, platforms and version.")
 	flag.Parse()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writing an image to a directory, and pushing it, after checks, with its bills of materials. Also
-// reading the build information of an image in a registry, which hack/image.sh -verify rebuilds.
+// Writing an image to a directory, and pushing it after checks. Also reading the build information of an image in a registry, which hack/image.sh -verify rebuilds.
 
 package main
 
@@ -32,9 +31,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // registryOptions returns the options of all requests to a registry. The credentials come from
@@ -43,9 +40,7 @@ func registryOptions(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 
-// push pushes the image to its registry. For each platform it also pushes the bill of
-// materials, as a referrer of that platform's image, where scanners look for it.
-// Without force, it first checks the tag and the programs, which must be built with the Go release
+// push pushes the image to its registry. Without force, it first checks the tag and the programs, which must be built with the Go release
 // or a newer one.
 func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described, release string, force bool) error {
 	if !force {
@@ -54,67 +49,7 @@ func push(ctx context.Context, tag name.Tag, images []*platformImage, whole desc
 			return err
 		}
 	}
-	if err := remote.Push(tag, whole, registryOptions(ctx)...); err != nil {
-		return err
-	}
-	for _, image := range images {
-		if err := pushBOM(ctx, tag.Repository, image); err != nil {
-			return fmt.Errorf("%s: %w", bomFile(image.program), err)
-		}
-	}
-	return nil
-}
-
-// ociManifest is the text of a manifest.
-type ociManifest []byte
-
-// RawManifest implements remote.Taggable.
-func (m ociManifest) RawManifest() ([]byte, error) { return m, nil }
-
-// MediaType returns the type of OCI manifests. The library's default is Docker's.
-func (ociManifest) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
-
-// pushBOM pushes the bill of materials of an image's program as a referrer: a manifest
-// with one file, whose subject is the image.
-func pushBOM(ctx context.Context, repository name.Repository, image *platformImage) error {
-	document, err := bomOf(image.program)
-	if err != nil {
-		return err
-	}
-	subject, err := partial.Descriptor(image)
-	if err != nil {
-		return err
-	}
-	var blobs []v1.Descriptor
-	// OCI prescribes this config for manifests of anything other than images.
-	for _, blob := range []v1.Layer{static.NewLayer([]byte("{}"), types.OCIEmptyJSON), static.NewLayer(document, bomType)} {
-		if err := remote.WriteLayer(repository, blob, registryOptions(ctx)...); err != nil {
-			return err
-		}
-		about, err := partial.Descriptor(blob)
-		if err != nil {
-			return err
-		}
-		blobs = append(blobs, *about)
-	}
-	// Clients save the file under this name.
-	blobs[1].Annotations = map[string]string{labelPrefix + "title": bomFile(image.program)}
-	manifest, err := json.Marshal(v1.Manifest{
-		SchemaVersion: 2,
-		MediaType:     types.OCIManifestSchema1,
-		ArtifactType:  bomType,
-		Config:        blobs[0],
-		Layers:        blobs[1:],
-		Subject:       &v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest},
-	})
-	if err != nil {
-		return err
-	}
-	digest, _, err := v1.SHA256(bytes.NewReader(manifest))
-	if err != nil {
-		return err
-	}
-	return remote.Put(repository.Digest(digest.String()), ociManifest(manifest), registryOptions(ctx)...)
+	return remote.Push(tag, whole, registryOptions(ctx)...)
 }
 
 // checkCommit refuses a program that was not built from a clean commit, because -verify could not
@@ -159,18 +94,8 @@ func checkTag(ctx context.Context, tag name.Tag, whole described) error {
 	return nil
 }
 
-// write writes an archive of the image, and a bill of materials for each program, to dir. It
-// returns the path of the archive.
+// write writes an archive of the image to dir, and returns its path.
 func write(dir string, tag name.Tag, images []*platformImage, whole described) (string, error) {
-	for _, image := range images {
-		document, err := bomOf(image.program)
-		if err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(dir, bomFile(image.program)), document, 0o644); err != nil {
-			return "", err
-		}
-	}
 	archive, err := newArchive(tag, images, whole)
 	if err != nil {
 		return "", fmt.Errorf("making an archive of the image: %w", err)

@@ -12,7 +12,7 @@ image: ## Build a container image in _output/image, without Docker (IMAGE=name:t
 	@hack/image.sh "$$IMAGE" "$$IMAGE_PLATFORMS" _output/image
 
 .PHONY: push-image
-push-image: ## Build the image for linux/amd64 and linux/arm64, and push it with its bill of materials to the registry in IMAGE (FORCE=1: skip the checks)
+push-image: ## Build the image for linux/amd64 and linux/arm64, and push it to the registry in IMAGE (FORCE=1: skip the checks)
 	@hack/image.sh -push $(force) "$$IMAGE" "$$IMAGE_PLATFORMS" _output/image
 
 .PHONY: verify-image

@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"log"
 	"net/http"
@@ -66,44 +65,6 @@ func newRegistry(t *testing.T, handler http.Handler) name.Repository {
 }
 
 func quiet() registry.Option { return registry.Logger(log.New(io.Discard, "", 0)) }
-
-// TestPush pushes an image, and reads it and the bills of materials from the registry.
-func TestPush(t *testing.T) {
-	tag := newRegistry(t, registry.New(quiet(), registry.WithReferrersSupport(true))).Tag("v1")
-	images := newImages(t, "amd64", "arm64")
-	must(t, push(t.Context(), tag, images, combine(images), "", false))
-	wantTag(t, tag, combine(images))
-	for _, image := range images {
-		digest, err := image.Digest()
-		must(t, err)
-		index, err := remote.Referrers(tag.Digest(digest.String()))
-		must(t, err)
-		manifest, err := index.IndexManifest()
-		must(t, err)
-		if len(manifest.Manifests) != 1 {
-			t.Fatalf("the referrers are %+v", manifest.Manifests)
-		}
-		found, err := remote.Image(tag.Digest(manifest.Manifests[0].Digest.String()))
-		must(t, err)
-		foundManifest, err := found.Manifest()
-		must(t, err)
-		if foundManifest.ArtifactType != bomType || foundManifest.Subject.Digest != digest {
-			t.Errorf("the referrer is a %s of %s", foundManifest.ArtifactType, foundManifest.Subject.Digest)
-		}
-		if title := foundManifest.Layers[0].Annotations["org.opencontainers.image.title"]; title != bomFile(image.program) {
-			t.Errorf("the document is called %q", title)
-		}
-		file, err := remote.Layer(tag.Digest(foundManifest.Layers[0].Digest.String()))
-		must(t, err)
-		reader, err := file.Compressed()
-		must(t, err)
-		content, err := io.ReadAll(reader)
-		must(t, err)
-		if want, err := bomOf(image.program); err != nil || !bytes.Equal(content, want) {
-			t.Errorf("the document describes another program (%v)", err)
-		}
-	}
-}
 
 func TestPushRefusals(t *testing.T) {
 	dirty := programFor("amd64")

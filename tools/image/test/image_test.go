@@ -30,7 +30,7 @@ func TestImage(t *testing.T) {
 	t.Run("same bytes from another clone and environment", func(t *testing.T) {
 		second := clone(first, "another clone & more")
 		second.Bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata GOENV="$1"; unset LANG; go env -w GOEXPERIMENT=fieldtrack; make image`, filepath.Join(t.TempDir(), "env"))
-		second.Bash(`cd _output/image; for file in sample-controller.tar *.cdx.json; do cmp "$file" "$1/$file"; done`, filepath.Join(first.Path, "_output/image"))
+		second.Bash(`cd _output/image; cmp sample-controller.tar "$1/sample-controller.tar"`, filepath.Join(first.Path, "_output/image"))
 	})
 	t.Run("the license texts of this project, of Go, and of each module", func(t *testing.T) {
 		files := first.Bash(`for blob in $(tar -tf _output/image/sample-controller.tar | grep ^blobs/.*/.); do
