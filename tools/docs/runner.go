@@ -120,7 +120,7 @@ func (r *runner) failure(s *step, err error) error {
 	return fmt.Errorf("%w\nprinted by %s:\n%s", err, r.at(s.line), indent(r.printed(s)))
 }
 
-// printed returns what a block has printed, with the documents' paths in place of those of the copy and of
+// printed returns what a block has printed, with the documents' paths instead of those of the copy and of
 // the home directory.
 func (r *runner) printed(s *step) string {
 	return strings.NewReplacer(r.sandbox.copy, "~/sample-controller", r.sandbox.home, "~").Replace(s.job.output())
