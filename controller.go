@@ -249,6 +249,8 @@ type ownerSync struct {
 	owner plan.Owner
 	// known is what earlier syncs of the owner have left.
 	known *memory.Owner
+	// requested is true if the user asked for this sync.
+	requested bool
 }
 
 // syncHandler brings the children of one owner in line with it, and returns after which time to come
@@ -266,7 +268,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) (aga
 		c.rollouts.End(key)
 		return 0, nil // the garbage collector deletes the children
 	}
-	s := &ownerSync{c, key, owner, c.known.Of(owner)}
+	s := &ownerSync{c: c, key: key, owner: owner, known: c.known.Of(owner)}
 	defer func() { c.known.Keep(key, s.known) }()
 	return s.run(ctx)
 }
@@ -297,6 +299,7 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	}
 	s.known.Transition.Observe(s.owner)
 	s.known.Expire(s.owner, s.c.fightPeriod, s.c.clock.Now())
+	s.requested = s.known.ObserveSyncRequest(s.owner, s.c.kind.PendingSync(s.owner), s.c.kind.Children)
 	if s.known.IsStale(s.owner) {
 		if err := s.recheckOwner(ctx); err != nil {
 			return 0, err

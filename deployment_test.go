@@ -373,5 +373,20 @@ func TestPodsThatFlapAreDamped(t *testing.T) {
 	}
 }
 
+func TestASyncThatIsAskedForReportsPodsThatFlapped(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		for range 6 {
+			f.change("web", withRollout(true, 0))
+			advance(3 * time.Second)
+			f.change("web", withRollout(true, 2))
+			advance(100 * time.Millisecond)
+		}
+		f.expectReady("a", "False Unavailable of 1")
+		f.askToSync("a", "1")
+		advance(100 * time.Millisecond)
+		f.expectReady("a", "True Available of 1")
+	})
+}
+
 // longestDamping is how long Pods must be available again before the Foo is ready, at most.
 const longestDamping = 30 * time.Second

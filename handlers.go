@@ -63,7 +63,7 @@ func (c *Controller) updateOwner(before, after plan.Owner) {
 		c.backoff.Forget(key)
 	}
 	switch {
-	case plan.AsksTheSame(before, after) && c.backoff.InBackoff(key): // another sync is certain
+	case c.kind.AsksTheSame(before, after) && c.backoff.InBackoff(key): // another sync is certain
 	case before.GetResourceVersion() == after.GetResourceVersion(): // a resync
 		c.queue.AddLowPriority(key)
 	default:

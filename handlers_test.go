@@ -8,11 +8,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -281,5 +285,107 @@ func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
 		defer f.start(2)()
 		advance(time.Hour)
 		f.expectWrites()
+	})
+}
+
+// askToSync sets the annotation that asks for a sync, as a user does.
+func (f *fixture) askToSync(name, request string) {
+	f.t.Helper()
+	foo := f.storedFoo(name)
+	foo.Annotations = map[string]string{f.kind.SyncRequested(): request}
+	f.put(foo)
+}
+
+// replaceStatus replaces the status of the Foo "a", as another client, 10 ms later.
+func (f *fixture) replaceStatus() {
+	time.AfterFunc(10*time.Millisecond, func() {
+		theirs := f.storedFoo("a")
+		theirs.Status.Conditions[0].Status, theirs.Status.Conditions[0].Reason = metav1.ConditionFalse, "Theirs"
+		f.put(theirs)
+	})
+}
+
+// A user who asks for a sync does not wait for the end of a pause, whatever its cause. Each cause lasts.
+func TestASyncThatIsAskedForEndsEachPauseOnce(t *testing.T) {
+	refused := denial(http.StatusForbidden, metav1.StatusReasonForbidden)
+	drift := func(f *fixture) { f.change("web", footest.Drifted) }
+	for name, row := range map[string]struct {
+		world []runtime.Object
+		cause func(f *fixture)
+		begin func(f *fixture)
+		// write is what waits, and most how often it is made without a pause.
+		write string
+		most  int
+	}{
+		"a refused update":   {atRest(), func(f *fixture) { f.refuse("patch", children, refused) }, drift, updateChild, 1},
+		"a refused creation": {world(footest.Foo("a")), func(f *fixture) { f.refuse("create", children, refused) }, nil, createChild, 1},
+		"an outage":          {atRest(), func(f *fixture) { f.refuse("patch", children, serverFails) }, drift, updateChild, 1},
+		"a refused deletion": {world(settledFoo(), footest.Child("a"), oldChild()), func(f *fixture) { f.refuse("delete", children, refused) }, nil, deleteChild, 1},
+		"a refused status":   {world(footest.Foo("a"), footest.Child("a")), func(f *fixture) { f.refuse("update", "foos", refused) }, nil, writeStatus, 1},
+		"a pruned status":    {world(footest.Foo("a"), footest.Child("a")), func(f *fixture) { f.refuse("update", "foos", fooGone) }, nil, writeStatus, 1},
+		"a replaced status": {atRest(), func(f *fixture) {
+			f.on("update", "foos", func(clienttesting.Action) error { f.replaceStatus(); return nil })
+		}, (*fixture).replaceStatus, writeStatus, 4},
+		"a fight": {atRest(), func(f *fixture) { f.undo() }, drift, updateChild, 4},
+		"a fight of deletions": {
+			atRest(), func(f *fixture) { f.deleteEachTime() }, func(f *fixture) { f.deleteChild("web") }, createChild, 4,
+		},
+		"a webhook": {
+			atRest(), func(f *fixture) { f.admitChildren("", footest.Drifted) }, drift, updateChild, 1,
+		},
+		"too many rollouts": {
+			atRest(), func(f *fixture) { f.rollouts.Limit = 1 }, func(f *fixture) {
+				other := cache.NewObjectName("team", "other")
+				f.rollouts.End(other)
+				f.rollouts.Begin(other)
+				f.change("web", footest.WithImage("nginx:1"))
+			}, updateChild, 1,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, row.world, func(f *fixture) {
+				row.cause(f)
+				defer f.start(2)()
+				advance(time.Second)
+				for i, request := range []string{"1", "2"} {
+					if row.begin != nil && (i == 0 || row.most == 1) { // a fight goes on
+						row.begin(f)
+					}
+					advance(9 * time.Minute)
+					f.takeWrites()
+					advance(2 * time.Second)
+					f.expectWrites()
+					f.askToSync("a", request)
+					advance(time.Second)
+					if made := f.count(row.write); made < 1 || made > row.most {
+						t.Errorf("the request %q led to %d calls, want 1 to %d: %q", request, made, row.most, f.takeWrites())
+					}
+					if row.write != writeStatus {
+						footest.ExpectEqual(t, "the answer in the status", request, f.storedFoo("a").Status.LastHandledSync)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What is answered stays answered, also by the next process.
+func TestAnAnsweredSyncIsNotRepeated(t *testing.T) {
+	testRunning(t, atRest(), func(f *fixture) {
+		advance(time.Second)
+		f.askToSync("a", "1")
+		advance(time.Second)
+		f.expectWrites(writeStatus)
+		f.expectForgotten("a")
+		f.resync("a")
+		f.askToSync("a", "")
+		advance(time.Second)
+		f.askToSync("a", "1")
+		f.askToSync("a", strings.Repeat("x", plan.MaxKept+1))
+		f.resync("a")
+		f.expectWrites()
+		f.change("web", footest.Drifted)
+		advance(time.Second)
+		f.expectWanted() // a request that is too long does not make the live Foo differ from the cached one
 	})
 }

@@ -23,14 +23,14 @@ import (
 // Event if the owner's readiness changed. It does not write a status that the CRD would drop, or that
 // may wait, and returns how long: see package memory.
 func (s *ownerSync) updateStatus(ctx context.Context, after plan.Owner, complete bool) (wait time.Duration, err error) {
-	inputs, now := plan.StatusInputs(s.owner), s.c.clock.Now()
+	inputs, now := s.c.kind.StatusInputs(s.owner), s.c.clock.Now()
 	s.known.ObserveHealth(s.owner, after, now)
 	if equality.Semantic.DeepEqual(s.owner.GetStatus(), after.GetStatus()) {
 		s.known.Postpone(0, now)
 		s.c.backoff.Succeed(s.key, queue.PartStatus)
 		return 0, nil
 	}
-	if s.c.crdMismatch.WouldRecur(s.known.Pruned, after) {
+	if !s.requested && s.c.crdMismatch.WouldRecur(s.known.Pruned, after) {
 		return s.c.crdMismatch.Left(), nil
 	}
 	if err := s.c.backoff.Try(s.key, queue.PartStatus, inputs); err != nil {

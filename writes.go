@@ -207,7 +207,7 @@ func (s *ownerSync) recheckOwner(ctx context.Context) error {
 		s.known.ObserveCall(s.owner, err)
 		return err
 	}
-	if !plan.AsksTheSame(s.owner, live) {
+	if !s.c.kind.AsksTheSame(s.owner, live) {
 		return failure.ErrBehind
 	}
 	if live.GetResourceVersion() == s.owner.GetResourceVersion() {

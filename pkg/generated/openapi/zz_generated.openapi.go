@@ -229,6 +229,13 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 							Format:      "int64",
 						},
 					},
+					"lastHandledSync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that the controller last acted on: it has synced the Foo since, without waiting for the end of a back-off. It is unset if there was none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Replicas is the number of the Deployment's Pods that exist and are not terminating, as reported by the Deployment.",

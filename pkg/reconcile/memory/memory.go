@@ -34,6 +34,7 @@ import (
 //	losses      how often it stopped being ready        not each loss is written            it stays ready
 //	Pruned      a status that could not be stored       it is not sent in each sync         a status is stored
 //	Transition  the last change of the condition Ready  it has exactly one Event            the cache shows it
+//	requested   the last request for a sync             it ends the pauses once             the status answers it
 //	children    one Child for each kind of children
 //
 // Only one worker at a time has a key, so only the Map needs a lock.
@@ -46,6 +47,7 @@ type Owner struct {
 	losses     Series
 	Pruned     plan.Owner
 	Transition Transition
+	requested  string
 	children   []*Child
 }
 
@@ -123,6 +125,24 @@ func (o *Owner) Expire(owner metav1.Object, period time.Duration, now time.Time)
 	}
 }
 
+// ObserveSyncRequest ends each pause of an owner whose user asks for a sync, and reports whether it does: once
+// for each request. The writes of the kinds of children then count as those for a new spec, not as repairs.
+func (o *Owner) ObserveSyncRequest(owner plan.Owner, request string, kinds []*plan.ChildKind) bool {
+	if request == o.requested {
+		return false
+	}
+	o.requested = request
+	if request == "" {
+		return false
+	}
+	o.losses = Series{} // the answer makes the status another one, so nothing else holds it back
+	for _, kind := range kinds {
+		known := o.Child(kind.Kind)
+		known.Confirmed, known.repairs, known.newSpec = Confirmation{}, nil, owner.GetGeneration()
+	}
+	return true
+}
+
 // compact drops what is empty.
 func (o *Owner) compact() {
 	for _, child := range o.children {
@@ -132,7 +152,7 @@ func (o *Owner) compact() {
 }
 
 func (o *Owner) isEmpty() bool {
-	return len(o.children) == 0 && o.Written == Written{} && o.stale == "" && o.postponed.IsZero() && o.losses.count == 0 && o.Pruned == nil && o.Transition.IsZero()
+	return len(o.children) == 0 && o.Written == Written{} && o.stale == "" && o.postponed.IsZero() && o.losses.count == 0 && o.Pruned == nil && o.Transition.IsZero() && o.requested == ""
 }
 
 // Map maps keys to the memory of owners. It is safe for concurrent use.

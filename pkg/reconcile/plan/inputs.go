@@ -20,6 +20,8 @@ type inputs struct {
 	Terminating bool
 	// Spec is compared, too: after a restore of etcd, a generation can occur twice.
 	Spec any
+	// Request is the sync that the user asks for: it has to be tried now.
+	Request string
 
 	Action Action
 	// The other fields determine whether a write to an object can succeed. They are zero if there
@@ -31,17 +33,17 @@ type inputs struct {
 }
 
 // StatusInputs returns the inputs of a write to an owner's status, for comparison.
-func StatusInputs(owner Owner) any { return inputsOf(owner) }
+func (k *Kind) StatusInputs(owner Owner) any { return k.inputsOf(owner) }
 
-func inputsOf(owner Owner) inputs {
+func (k *Kind) inputsOf(owner Owner) inputs {
 	return inputs{
-		UID: owner.GetUID(), Generation: owner.GetGeneration(), Terminating: IsTerminating(owner), Spec: owner.GetSpec(),
+		UID: owner.GetUID(), Generation: owner.GetGeneration(), Terminating: IsTerminating(owner), Spec: owner.GetSpec(), Request: k.requestOf(owner),
 	}
 }
 
 // Inputs returns the inputs of the write that carries out a step, for comparison.
 func (s *Step) Inputs() any {
-	from := inputsOf(s.Owner)
+	from := s.OwnerKind.inputsOf(s.Owner)
 	from.Action = s.Action
 	if s.Found != nil {
 		from.Object, from.ObjectVersion = s.Found.GetUID(), VersionOf(s.Found)

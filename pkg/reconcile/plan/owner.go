@@ -37,6 +37,10 @@ type Owner interface {
 	SetConditions(conditions []metav1.Condition)
 	GetObservedGeneration() int64
 	SetObservedGeneration(generation int64)
+	// GetLastHandledSync returns the newest request for a sync that the status answers: the value of the
+	// annotation SyncRequested, or "".
+	GetLastHandledSync() string
+	SetLastHandledSync(request string)
 	// ResetProgress clears the numbers in the status that change while a child makes progress.
 	ResetProgress()
 }
@@ -54,3 +58,23 @@ type Kind struct {
 // same namespace that may become its controller: "GROUP/adopt-by". Setting it requires permission to
 // edit that object. The adoption removes it, so that each needs new consent.
 func (k *Kind) AdoptBy() string { return k.Resource.Group + "/adopt-by" }
+
+// SyncRequested returns the annotation of an owner that asks for a sync now: "GROUP/sync-requested". Each new
+// value, such as a time, ends each back-off and each pause of that owner once.
+func (k *Kind) SyncRequested() string { return k.Resource.Group + "/sync-requested" }
+
+// requestOf returns the sync that an owner's user asks for, or "". A longer text than the caches keep is none.
+func (k *Kind) requestOf(owner Owner) string {
+	if request := owner.GetAnnotations()[k.SyncRequested()]; len(request) <= MaxKept {
+		return request
+	}
+	return ""
+}
+
+// PendingSync returns the sync that an owner's user asks for and that its status does not answer, or "".
+func (k *Kind) PendingSync(owner Owner) string {
+	if request := k.requestOf(owner); request != owner.GetLastHandledSync() {
+		return request
+	}
+	return ""
+}

@@ -24,6 +24,7 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 	ResetStatus(after)
 	after.SetConditions(conditions)
 	after.SetObservedGeneration(owner.GetGeneration())
+	after.SetLastHandledSync(cmp.Or(k.requestOf(owner), owner.GetLastHandledSync()))
 	set := func(condition metav1.Condition) { setCondition(after, now, condition) }
 	ready := k.readiness(owner, steps, outcomes)
 	set(metav1.Condition{Type: ConditionReady, Status: ready.Status, Reason: ready.Reason, Message: ready.Message})

@@ -25,6 +25,9 @@ func (k *Kind) Transform(object any) (any, error) {
 	}
 	kept := reflect.New(reflect.TypeOf(owner).Elem()).Interface().(Owner) //nolint:forcetypeassert // the type of owner
 	keepIdentity(kept, owner)
+	if request := k.requestOf(owner); request != "" {
+		kept.SetAnnotations(map[string]string{k.SyncRequested(): request})
+	}
 	reflect.ValueOf(kept.GetSpec()).Elem().Set(reflect.ValueOf(owner.GetSpec()).Elem())
 	reflect.ValueOf(kept.GetStatus()).Elem().Set(reflect.ValueOf(owner.GetStatus()).Elem())
 	return kept, nil

@@ -48,6 +48,7 @@ type PageSpec struct {
 
 type PageStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	LastHandledSync    string             `json:"lastHandledSync,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -58,6 +59,8 @@ func (p *Page) GetConditions() []metav1.Condition    { return p.Status.Condition
 func (p *Page) SetConditions(all []metav1.Condition) { p.Status.Conditions = all }
 func (p *Page) GetObservedGeneration() int64         { return p.Status.ObservedGeneration }
 func (p *Page) SetObservedGeneration(g int64)        { p.Status.ObservedGeneration = g }
+func (p *Page) GetLastHandledSync() string           { return p.Status.LastHandledSync }
+func (p *Page) SetLastHandledSync(request string)    { p.Status.LastHandledSync = request }
 func (p *Page) ResetProgress()                       {}
 
 func (p *Page) DeepCopyObject() runtime.Object {

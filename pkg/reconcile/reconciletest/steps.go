@@ -94,6 +94,7 @@ func workloads(owner *rows.OwnerRow) []workload {
 		{name: "rename and scale", before: []step{"create a web"}, steps: []step{
 			"rename a api; scale a 2", "rename a db; rename a api",
 		}},
+		{name: "sync now", steps: []step{"create a web", "sync a 1", "sync a 2; scale a 2"}},
 		{name: "recreate", steps: []step{"create a web", "delete a", "create a web", "delete a; create a web 2"}},
 		{name: "foreground", steps: []step{"create a web", "delete a foreground", "create a web"}},
 		{name: "two owners", steps: []step{"create a web", "create b web 2", "delete a"}},

@@ -56,12 +56,15 @@ var small = []World{
 		Start: settled, Acts: []string{"rename a api", "rename a web", "remove web"}, Users: 2, Stuck: []string{"api"}},
 	{Name: "deletion refused",
 		Start: []string{"create a api", "rename a db"}, Acts: []string{"rename a web"}, Users: 1, Children: []string{"web", "api", "db"}, Undeletable: []string{"api"}},
+	{Name: "sync asked for", Start: settled, Acts: []string{"sync a"}, Users: 1, Faults: 1, Outcomes: []Outcome{Lost, Refused}},
 	{Name: "collector away", Start: settled, Acts: []string{"delete a", "create a web", "collect web"}, Users: 3, CollectorAway: true},
 }
 
 // medium are those that show the mutants, with the small ones before them: a mutant's exploration
 // ends with the first world that takes too long.
 var medium = []World{
+	{Name: "sync of what is refused",
+		Start: settled, Acts: []string{"sync a", "drift web", "allow"}, Users: 3, Faults: 1, Outcomes: []Outcome{RefusedFromNow}},
 	{Name: "suspending", Start: settled, Acts: []string{"suspend a", "rename a api"}, Users: 2},
 	{Name: "rename, any fault",
 		Start: settled, Acts: []string{"rename a api"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},

@@ -30,5 +30,11 @@ func (foo *Foo) GetObservedGeneration() int64 { return foo.Status.ObservedGenera
 // SetObservedGeneration sets the generation that the status describes.
 func (foo *Foo) SetObservedGeneration(generation int64) { foo.Status.ObservedGeneration = generation }
 
+// GetLastHandledSync returns the newest request for a sync that the status answers.
+func (foo *Foo) GetLastHandledSync() string { return foo.Status.LastHandledSync }
+
+// SetLastHandledSync sets the newest request for a sync that the status answers.
+func (foo *Foo) SetLastHandledSync(request string) { foo.Status.LastHandledSync = request }
+
 // ResetProgress clears the numbers in the status that change with each Pod.
 func (foo *Foo) ResetProgress() { foo.Status.Replicas, foo.Status.AvailableReplicas = 0, 0 }

@@ -86,6 +86,13 @@ type FooStatus struct {
 	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// LastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that
+	// the controller last acted on: it has synced the Foo since, without waiting for the end of
+	// a back-off. It is unset if there was none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LastHandledSync string `json:"lastHandledSync,omitempty"`
+
 	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
 	// as reported by the Deployment.
 	// +optional

@@ -73,6 +73,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: lastHandledSync
+      type:
+        scalar: string
     - name: observedGeneration
       type:
         scalar: numeric

@@ -188,6 +188,7 @@ func (a Act) Request(stored rows.Object) (r Request, ok bool) {
 //	rename a api        make the owner a ask for children of another name
 //	scale a 3           change what else it asks for; by default it alternates between two sizes
 //	suspend a, resume a
+//	sync a 2            ask for a sync of it now; the number tells requests apart
 //	unset a Service     make it cease to ask for the optional child of a kind; "ask a Service" is the opposite
 //	delete a            delete the owner a; "delete a foreground" and "delete a orphan" do so in these ways
 //	drift web           change the fields of a child that its owner owns
@@ -246,6 +247,8 @@ func ofOwner(owner *rows.OwnerRow, verb, name, more, size string) (Act, bool) {
 		return change(owner.Kind, name, edit), true
 	case "suspend", "resume":
 		return change(owner.Kind, name, func(foo rows.Object) { rows.Suspend(foo, verb == "suspend") }), true
+	case "sync":
+		return change(owner.Kind, name, func(foo rows.Object) { annotate(foo, owner.SyncRequested(), fmt.Sprint(number(more, 1))) }), true
 	case "delete":
 		policy, known := deletions[more]
 		return remove(owner.Kind, name, metav1.DeleteOptions{PropagationPolicy: &policy}), known
@@ -276,12 +279,7 @@ func ofChild(kind *rows.Kind, verb, name, more string) (Act, bool) {
 	case "remove":
 		return remove(kind, name, metav1.DeleteOptions{}), true
 	case "hand":
-		return change(kind, name, func(child rows.Object) {
-			annotations := map[string]string{}
-			maps.Copy(annotations, child.GetAnnotations())
-			annotations[kind.Owner().AdoptBy()] = more
-			child.SetAnnotations(annotations)
-		}), true
+		return change(kind, name, func(child rows.Object) { annotate(child, kind.Owner().AdoptBy(), more) }), true
 	case "keep", "release":
 		return change(kind, name, func(object rows.Object) {
 			others := slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return name == finalizer })
@@ -292,6 +290,14 @@ func ofChild(kind *rows.Kind, verb, name, more string) (Act, bool) {
 		}), true
 	}
 	return Act{}, false
+}
+
+// annotate sets an annotation of a copy, which shares the map with the original.
+func annotate(object rows.Object, name, value string) {
+	annotations := map[string]string{}
+	maps.Copy(annotations, object.GetAnnotations())
+	annotations[name] = value
+	object.SetAnnotations(annotations)
 }
 
 func create(kind *rows.Kind, name string, object rows.Object) Act {

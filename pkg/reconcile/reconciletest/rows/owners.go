@@ -57,6 +57,7 @@ type owned interface {
 	IsSuspended() bool
 	GetConditions() []metav1.Condition
 	GetObservedGeneration() int64
+	GetLastHandledSync() string
 }
 
 // Suspend sets whether an owner is suspended.
@@ -87,6 +88,9 @@ func (o *OwnerRow) IsOwned(ref *metav1.OwnerReference) bool {
 
 // AdoptBy is the annotation that consents to the adoption of an object.
 func (o *OwnerRow) AdoptBy() string { return o.Resource.Group + "/adopt-by" }
+
+// SyncRequested is the annotation of an owner that asks for a sync now.
+func (o *OwnerRow) SyncRequested() string { return o.Resource.Group + "/sync-requested" }
 
 // Owner returns the kind whose objects own those of the kind.
 func (k *Kind) Owner() *OwnerRow { return k.owner }
@@ -125,3 +129,6 @@ func ConditionsOf(foo Object) []metav1.Condition { return as[owned](foo).GetCond
 
 // ObservedGenerationOf returns the generation that the status of an owner describes.
 func ObservedGenerationOf(foo Object) int64 { return as[owned](foo).GetObservedGeneration() }
+
+// LastHandledSyncOf returns the newest request for a sync that the status of an owner answers.
+func LastHandledSyncOf(foo Object) string { return as[owned](foo).GetLastHandledSync() }

@@ -218,6 +218,9 @@ func (w World) wrongWith(foo rows.Object) string {
 			break
 		}
 	}
+	if asked := foo.GetAnnotations()[w.Owner.SyncRequested()]; asked != "" && rows.LastHandledSyncOf(foo) != asked {
+		return fmt.Sprintf("has not answered the request %q for a sync, but %q", asked, rows.LastHandledSyncOf(foo))
+	}
 	if obstacle != "" {
 		return wrongStatus(foo, metav1.ConditionFalse, obstacle)
 	}

@@ -16,6 +16,10 @@ type FooStatusApplyConfiguration struct {
 	// ObservedGeneration is the metadata.generation of the Foo that the status describes.
 	// If it is lower than metadata.generation, the status describes an older spec.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// LastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that
+	// the controller last acted on: it has synced the Foo since, without waiting for the end of
+	// a back-off. It is unset if there was none.
+	LastHandledSync *string `json:"lastHandledSync,omitempty"`
 	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
 	// as reported by the Deployment.
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -50,6 +54,14 @@ func FooStatus() *FooStatusApplyConfiguration {
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *FooStatusApplyConfiguration) WithObservedGeneration(value int64) *FooStatusApplyConfiguration {
 	b.ObservedGeneration = &value
+	return b
+}
+
+// WithLastHandledSync sets the LastHandledSync field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastHandledSync field is set to the value of the last call.
+func (b *FooStatusApplyConfiguration) WithLastHandledSync(value string) *FooStatusApplyConfiguration {
+	b.LastHandledSync = &value
 	return b
 }
 
