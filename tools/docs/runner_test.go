@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// newTestSandbox returns a sandbox with the caller's PATH, and a directory with a devcluster in place of a tree.
+// newTestSandbox returns a sandbox with the caller's PATH, and a directory with a devcluster instead of a tree.
 func newTestSandbox(t *testing.T) *sandbox {
 	t.Helper()
 	scratch := t.TempDir()
