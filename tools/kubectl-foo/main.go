@@ -72,7 +72,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	config := genericclioptions.NewConfigFlags(true)
 	command.AddCommand(newPlanCommand(config, streams), newWhyCommand(config, streams), newUICommand(config, streams),
-		newTimelineCommand(config, streams), newAdoptCommand(config, streams))
+		newTimelineCommand(config, streams), newAdoptCommand(config, streams), newSyncCommand(config, streams))
 	return command
 }
 

@@ -56,6 +56,22 @@ func TestFoosAdoptAfterARestore(t *testing.T) {
 	}
 }
 
+// A policy denies updates of Deployments, so that the controller pauses. Once it is gone, sync ends the pause.
+func TestSyncEndsAPause(t *testing.T) {
+	startController(t)
+	ns := newNamespace(t, "sync")
+	ns.kubectl("create", "-f", ns.file(manifestOf("a", "web")))
+	ns.kubectl("wait", "--for=condition=Ready", "foo/a", "--timeout="+limit.String())
+	ns.kubectl("create", "quota", "none", "--hard=count/deployments.apps=1")
+	ns.kubectl("patch", "foo", "a", "--type=merge", "-p", `{"spec":{"deploymentName":"api"}}`)
+	ns.kubectl("wait", "--for=jsonpath={.status.conditions[0].reason}=DeploymentFailed", "foo/a", "--timeout="+limit.String())
+	footest.Must(t, ns.foo("sync", "a").check(0, `Foo sync/a was synced: Ready is False, DeploymentFailed: The API server refused: `))
+	ns.kubectl("delete", "quota", "none")
+	footest.Must(t, ns.foo("sync", "a").check(0, "Foo sync/a was synced: Ready is False, Progressing: "))
+	ns.kubectl("wait", "--for=condition=Ready", "foo/a", "--timeout="+limit.String())
+	footest.Must(t, ns.foo("sync", "b").check(2, `there is no Foo "b"`))
+}
+
 // The resource modifier in docs/operations.md.
 const (
 	modified   = "matches: [{path: /spec/template/metadata/labels/app, value: nginx}]"
