@@ -13,9 +13,16 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 )
+
+// TestMain replaces the handlers of errors that client-go can't return: see traceErrors.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil
+	os.Exit(m.Run())
+}
 
 func controllerOfPages(d defect) Controller[*Page] {
 	return Controller[*Page]{
