@@ -310,8 +310,12 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 		world.Record(step, s.take(ctx, step))
 	}
 	for step, outcome := range world.Children() {
-		*outcome = s.known.Child(step.Kind).ObserveProblem(step, *outcome, s.c.clock.Now())
+		*outcome = s.known.Step(step).ObserveProblem(step, *outcome, s.c.clock.Now())
+		if step.IsSet() { // what is known of the deletions
+			*outcome = s.known.Child(step.Kind).ObserveFights(step, *outcome, s.c.fightPeriod, s.c.clock.Now())
+		}
 	}
+	s.known.ForgetOthers(s.owner, s.c.kind.Children)
 	again, err = world.Again(), world.Err()
 	if queue.IsExpected(err) {
 		return again, err // a stale cache, for example, says nothing about the owner: see queue.Attempt

@@ -138,7 +138,7 @@ var exploredState = explore.State{
 	"memory.Rollouts":     "Clock:not Limit:not begun waiting",
 	"memory.Map":          "byKey",
 	"memory.Owner":        "uid Written stale postponed losses Pruned Transition requested children",
-	"memory.Child":        "kind Written Confirmed newSpec problem repairs",
+	"memory.Child":        "part Written Confirmed newSpec problem repairs",
 	"memory.Written":      "resourceVersion at",
 	"memory.Confirmation": "generation child resourceVersion version recurs",
 	"memory.Problem":      "what since",

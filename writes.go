@@ -29,7 +29,7 @@ import (
 // before the status is written, so that the event of that write does not wake the key.
 func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
 	if !s.c.backoff.IsFailing(s.key, queue.PartStatus) && !s.c.crdMismatch.HasNoSubresource() { // else the status does not tell
-		s.known.Child(step.Kind).ObserveSpec(step, s.lastSent().GetObservedGeneration())
+		s.known.Step(step).ObserveSpec(step, s.lastSent().GetObservedGeneration())
 	}
 	inputs, outcome := step.Inputs(), step.AsFound()
 	err := s.c.backoff.Try(s.key, step.Part, inputs)
@@ -72,7 +72,7 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 	outcome = step.AsFound()
 	switch step.Action {
 	case plan.ActionUpdate, plan.ActionAdopt:
-		if s.known.Child(step.Kind).Confirmed.WouldRecur(s.owner, step.Found, step.Drift) {
+		if s.known.Step(step).Confirmed.WouldRecur(s.owner, step.Found, step.Drift) {
 			outcome.Child, outcome.Drift, outcome.Recurs = step.Found, step.Drift, true // also if an adoption was undone
 			return outcome, true
 		}
@@ -83,7 +83,7 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 	default:
 		return outcome, false
 	}
-	known, now := s.known.Child(step.Kind), s.c.clock.Now()
+	known, now := s.known.Step(step), s.c.clock.Now()
 	repairs := known.RepairsOf(step)
 	repairs.Undo()
 	if outcome.Again = repairs.Wait(now); outcome.Again > 0 {
@@ -109,7 +109,7 @@ func (s *ownerSync) create(ctx context.Context, step *plan.Step) (outcome plan.O
 	}
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
-	created, err := s.row(step).Create(ctx, step.Desired(s.owner, earlier, step.View), metav1.CreateOptions{FieldManager: fieldManager})
+	created, err := s.row(step).Create(ctx, step.NewChild(earlier), metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return outcome, &failure.CallError{Doing: "creating", Done: "created", Kind: step.Kind, Name: step.Key.Name, Err: err}
 	}
@@ -172,13 +172,13 @@ func (s *ownerSync) update(ctx context.Context, step *plan.Step) (outcome plan.O
 	} else if step.Action == plan.ActionUpdate { // admission is not an opponent
 		outcome = s.repaired(ctx, step, outcome, plan.Fight{Write: plan.ActionUpdate, Name: step.Key.Name, By: plan.ChangedBy(live, patch), Drift: step.Drift})
 	}
-	s.known.Child(step.Kind).Confirmed = memory.ConfirmationBy(s.owner, updated, outcome.Drift)
+	s.known.Step(step).Confirmed = memory.ConfirmationBy(s.owner, updated, outcome.Drift)
 	return outcome, nil
 }
 
 // repaired records a write to a child that was made necessary by another client, if it was.
 func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome plan.Outcome, fight plan.Fight) plan.Outcome {
-	known, now := s.known.Child(step.Kind), s.c.clock.Now()
+	known, now := s.known.Step(step), s.c.clock.Now()
 	repairs, isRepair := known.RepairsOf(step), known.IsRepair(s.owner)
 	if fight.Write == plan.ActionDelete {
 		// What is left over from a rename is deleted before the status says Ready.
@@ -224,9 +224,8 @@ func (s *ownerSync) wrote(ctx context.Context, step *plan.Step, verb, did string
 		return step.AsFound(), err
 	}
 	s.c.metrics.Wrote(verb, step.Resource.Resource)
-	known := s.known.Child(step.Kind)
-	known.Written.Observe(stored, s.c.clock.Now())
-	known.Confirmed = memory.ConfirmationBy(s.owner, stored, "")
+	s.known.Child(step.Kind).Written.Observe(stored, s.c.clock.Now())
+	s.known.Step(step).Confirmed = memory.ConfirmationBy(s.owner, stored, "")
 	klog.FromContext(ctx).V(2).Info(did+" "+step.Kind, step.LogKey(), klog.KObj(stored))
 	child := kept.(plan.Object) //nolint:forcetypeassert // a child keeps its type
 	return plan.Outcome{Child: child, Drift: step.DescribeDrift(child, s.owner, step.View)}, nil
@@ -236,11 +235,11 @@ func (s *ownerSync) wrote(ctx context.Context, step *plan.Step, verb, did string
 // first time in a generation, it reads the child live, unless the cached child is known to be
 // newer than the spec.
 func (s *ownerSync) confirm(ctx context.Context, step *plan.Step) (plan.Outcome, error) {
-	known := s.known.Child(step.Kind)
+	known := s.known.Step(step)
 	known.CarriedOut()
 	outcome := known.ObserveFights(step, step.AsFound(), s.c.fightPeriod, s.c.clock.Now())
 	switch {
-	case step.Found == nil || !step.Wanted(s.owner):
+	case step.Found == nil || step.Unwanted:
 		return outcome, nil
 	case plan.SaysReady(s.owner):
 		known.Confirmed = memory.Confirmation{} // a generation that was confirmed stays confirmed
@@ -299,20 +298,25 @@ func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.O
 	return s.repaired(ctx, step, outcome, plan.Fight{Write: plan.ActionDelete, Name: step.Key.Name, By: plan.CreatedBy(live)}), nil
 }
 
-// hasTakenOver reports whether the child that an owner wants has taken over from the one to delete. It
-// returns ErrBehind if there is none.
-func (s *ownerSync) hasTakenOver(ctx context.Context, step *plan.Step) (bool, error) {
-	if !step.Wanted(s.owner) {
-		return false, nil
+// hasTakenOver reports whether what an owner wants has taken over from the child to delete, also if it wants
+// none. It returns ErrBehind if a child that it wants does not exist.
+func (s *ownerSync) hasTakenOver(ctx context.Context, step *plan.Step) (taken bool, err error) {
+	names := step.NamesFor(s.owner)
+	if step.IsSet() && len(names) > 0 && !step.Serves(step.Found) {
+		return false, nil // it may go whatever its siblings do, so that a set need not be read for each
 	}
-	wanted, err := s.liveChild(ctx, step, cache.ObjectName{Namespace: s.key.Namespace, Name: step.Name(s.owner)})
-	if err != nil {
-		return false, err
+	taken = true
+	for _, name := range names {
+		wanted, err := s.liveChild(ctx, step, cache.ObjectName{Namespace: s.key.Namespace, Name: name})
+		if err != nil {
+			return false, err
+		}
+		if !step.OwnerKind.IsControlledBy(wanted, s.owner) || plan.IsTerminating(wanted) {
+			return false, failure.ErrBehind
+		}
+		taken = taken && step.HasTakenOver(wanted, s.owner, step.View)
 	}
-	if !step.OwnerKind.IsControlledBy(wanted, s.owner) || plan.IsTerminating(wanted) {
-		return false, failure.ErrBehind
-	}
-	return step.HasTakenOver(wanted, s.owner, step.View), nil
+	return taken, nil
 }
 
 // row returns the clients of a step's kind.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
@@ -240,9 +241,9 @@ func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 			var taken []plan.Action
 			world := kind.NewWorld(footest.Foo("a"), func(of *plan.ChildKind) plan.Found {
 				if of == kind.Children[0] {
-					return plan.Found{Named: row.named}
+					return found(row.named)
 				}
-				return plan.Found{Named: unset, Controlled: []plan.Object{unset}}
+				return found(unset, unset)
 			})
 			for step := range world.Steps() {
 				taken = append(taken, step.Action)
@@ -253,13 +254,21 @@ func TestADeletionWaitsForChildrenOfOtherKinds(t *testing.T) {
 	}
 }
 
+// found is what there is of a kind: the object with the name that an owner wants, and those that it controls.
+func found(named plan.Object, controlled ...plan.Object) plan.Found {
+	return plan.Found{
+		Named: func(cache.ObjectName) plan.Object { return named }, Controlled: controlled,
+		Owner: func(cache.ObjectName) plan.Owner { return nil },
+	}
+}
+
 // takeSteps takes the steps of a sync, and returns them. An odd result means that one fails.
 func takeSteps(t *testing.T, w *footest.FuzzWorld, results []byte) (taken []string) {
 	t.Helper()
 	all := rows[slices.IndexFunc(rows, func(r row) bool { return r.kind.Owner() == w.Owner })].OwnerKind
 	world := all.NewWorld(w.Foo.(plan.Owner), func(kind *plan.ChildKind) plan.Found {
 		read := rowOf(kind).worldOf(w)
-		return plan.Found{Named: read.named(), Controlled: read.controlled()}
+		return found(read.named(), read.controlled()...)
 	})
 	children := map[string]plan.Outcome{}
 	for step := range world.Steps() {

@@ -208,7 +208,7 @@ type result struct {
 // of returns the step of a Foo, and its outcome.
 func (r result) of(kind *plan.ChildKind, foo plan.Owner) (*plan.Step, plan.Outcome) {
 	return &plan.Step{
-			ChildKind: kind, Owner: foo, View: &plan.View{}, Part: kind.Kind, Action: r.Action, Pending: r.Pending,
+			ChildKind: kind, Owner: foo, View: &plan.View{}, Part: kind.Kind, Unwanted: !kind.Wanted(foo), Action: r.Action, Pending: r.Pending,
 			Key:   cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)},
 			Found: r.Named, Obsolete: r.Obsolete, InService: r.InService, Releasing: r.Releasing,
 		}, plan.Outcome{

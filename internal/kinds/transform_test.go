@@ -133,7 +133,7 @@ func TestARowMustBeWhole(t *testing.T) {
 	type row = plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment]
 	for want, change := range map[string]func(row *row){
 		`the row of the kind "` + shipped.Kind + `" lacks Keep`: func(row *row) { row.Keep = nil },
-		`the row of the kind "" lacks Kind, SetOwned`:           func(row *row) { row.Kind, row.SetOwned = "", nil },
+		`the row of the kind "" lacks Kind, and lacks SetOwned`: func(row *row) { row.Kind, row.SetOwned = "", nil },
 	} {
 		row := deployment(Options{Image: footest.DefaultImage})
 		change(&row)

@@ -5,7 +5,7 @@
 //
 // A mutant names a function and an operator:
 //
-//	{"a child in deletion is repaired", "plan.ChildKind.Decide", Never("IsTerminating", "named")}
+//	{"a child in deletion is repaired", "plan.ChildKind.decide", Never("IsTerminating", "named")}
 //
 // The operator finds its place by what is mentioned there: names, literals, operators such as !=, and
 // keywords. The place is the smallest part of the function that mentions all of them, here

@@ -52,7 +52,7 @@ func (w *Write) WasMadeForOwner() bool {
 	}
 	isWritten := slices.ContainsFunc(w.Before.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == names.Controller })
 	isNamed, has := false, labelsOf(w.Before)
-	for key, value := range labelsOf(w.step.Desired(w.step.Owner, nil, w.step.View)) {
+	for key, value := range labelsOf(w.step.NewChild(nil)) {
 		isName := strings.Contains(value, w.step.Owner.GetName())
 		if has[key] != value && (isName || !isWritten) {
 			return false
@@ -105,13 +105,14 @@ func (s *Sync) IsIdle() bool {
 func Of(kind *plan.Kind, foo plan.Owner, objects World, now metav1.Time) *Sync {
 	sync := &Sync{Kind: kind, Owner: kept(kind.Transform, foo)}
 	world := kind.NewWorld(sync.Owner, func(row *plan.ChildKind) plan.Found {
-		named := func(owner plan.Owner) plan.Object {
-			return kept(row.Transform, objects.at(row.Resource, cache.ObjectName{Namespace: owner.GetNamespace(), Name: row.Name(owner)}))
+		return plan.Found{
+			Named:      func(key cache.ObjectName) plan.Object { return kept(row.Transform, objects.at(row.Resource, key)) },
+			Controlled: objects.ControlledBy(row, foo),
+			Owner: func(key cache.ObjectName) plan.Owner {
+				owner, _ := objects.at(kind.Resource, key).(plan.Owner)
+				return owner
+			},
 		}
-		return row.Find(foo, objects.ControlledBy(row, foo), named, func(key cache.ObjectName) plan.Owner {
-			owner, _ := objects.at(kind.Resource, key).(plan.Owner)
-			return owner
-		})
 	})
 	for step := range world.Steps() {
 		world.Record(step, sync.take(step, objects.at(step.Resource, step.Key)))
@@ -135,7 +136,7 @@ func (s *Sync) take(step *plan.Step, live plan.Object) plan.Outcome {
 	case plan.ActionNone:
 		return outcome
 	case plan.ActionCreate:
-		write.After = step.Desired(step.Owner, step.Earlier(), step.View)
+		write.After = step.NewChild(step.Earlier())
 	case plan.ActionUpdate, plan.ActionAdopt:
 		write.After = step.DesiredUpdate(live, step.Owner, step.View)
 	case plan.ActionDelete: // the next sync sends the next

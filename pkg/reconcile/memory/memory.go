@@ -20,6 +20,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
@@ -51,7 +52,8 @@ type Owner struct {
 	children   []*Child
 }
 
-// Child is the memory of an owner's children of one kind.
+// Child is the memory of an owner's children of one kind. Of a set, each child has its own, and what
+// concerns the kind, the newest write and the deletions, has one more.
 //
 //	field      what it remembers                       so that                                   until
 //	Written    the newest write to one                 no sync acts on a cache without it        the cache has it
@@ -60,7 +62,7 @@ type Owner struct {
 //	problem    since when something is in the way      what passes by itself stalls no owner     it is gone
 //	repairs    how often in a row each was undone      the opponent does not set the pace        a repair lasts
 type Child struct {
-	kind string
+	part string
 
 	Written   Written
 	Confirmed Confirmation
@@ -94,16 +96,36 @@ func (c *Child) isEmpty() bool {
 	return len(c.repairs) == 0 && c.Written == Written{} && c.Confirmed == Confirmation{} && c.newSpec == 0 && c.problem == Problem{}
 }
 
-// Child returns the memory of the child of a kind.
-func (o *Owner) Child(kind string) *Child {
+// Child returns the memory of a part of an owner: the children of a kind, or one of a set.
+func (o *Owner) Child(part string) *Child {
 	for _, child := range o.children {
-		if child.kind == kind {
+		if child.part == part {
 			return child
 		}
 	}
-	child := &Child{kind: kind}
+	child := &Child{part: part}
 	o.children = append(o.children, child)
 	return child
+}
+
+// Step returns the memory of a step. The deletions of a kind share one.
+func (o *Owner) Step(step *plan.Step) *Child {
+	if step.Action == plan.ActionDelete {
+		return o.Child(step.Kind)
+	}
+	return o.Child(step.Part)
+}
+
+// ForgetOthers forgets the children of sets that an owner no longer wants.
+func (o *Owner) ForgetOthers(owner plan.Owner, kinds []*plan.ChildKind) {
+	if len(o.children) <= len(kinds) {
+		return // without a set, always
+	}
+	wanted := sets.New[string]()
+	for _, kind := range kinds {
+		wanted.Insert(kind.Kind).Insert(kind.PartsOf(owner)...)
+	}
+	o.children = slices.DeleteFunc(o.children, func(child *Child) bool { return !wanted.Has(child.part) })
 }
 
 // ForgetWritten forgets the writes that the caches have reached.
@@ -137,8 +159,11 @@ func (o *Owner) ObserveSyncRequest(owner plan.Owner, request string, kinds []*pl
 	}
 	o.losses = Series{} // the answer makes the status another one, so nothing else holds it back
 	for _, kind := range kinds {
-		known := o.Child(kind.Kind)
-		known.Confirmed, known.repairs, known.newSpec = Confirmation{}, nil, owner.GetGeneration()
+		o.Child(kind.Kind).repairs = nil
+		for _, part := range kind.PartsOf(owner) {
+			known := o.Child(part)
+			known.Confirmed, known.repairs, known.newSpec = Confirmation{}, nil, owner.GetGeneration()
+		}
 	}
 	return true
 }

@@ -165,7 +165,7 @@ func TestAnOpponentThatActsOnceInAPeriodIsInAFight(t *testing.T) {
 // Whoever makes an object chooses its name and its owner reference, so that any number may have to
 // be deleted. The one with the most repairs stays known.
 func TestTheObjectsWhoseRepairsAreKnownAreBounded(t *testing.T) {
-	known := &Child{kind: "A"}
+	known := &Child{part: "A"}
 	for range freeRepairs {
 		known.Repairs("web").Observe(foo, byOther, now)
 	}

@@ -77,6 +77,15 @@ func (s *Step) judgeUncollected(outcome *Outcome) Readiness {
 	return Stalled(s.Kind+SuffixConflict, "%s, and the garbage collector has not deleted it: check that kube-controller-manager runs, or delete the %s", what, s.Kind)
 }
 
+// judgeDuplicate reports that an owner wants two children of a set with the same name, of which it gets one.
+func (s *Step) judgeDuplicate() Readiness {
+	remedy := ""
+	if s.NamedBy != "" {
+		remedy = ": change " + s.NamedBy
+	}
+	return Stalled(s.Kind+SuffixConflict, "The %s wants %s %q twice%s", s.OwnerKind.Name, s.Kind, Truncate(s.Duplicate, maxQuotedName), remedy)
+}
+
 // Fight is a series of writes that another client undoes each time.
 type Fight struct {
 	// Write is what is undone: ActionUpdate, ActionCreate, or ActionDelete.
@@ -112,15 +121,15 @@ func (fight *Fight) remedy(c *ChildKind) string {
 
 // IsReleasing reports whether an owner is about to give up an object that it controls: it is being
 // deleted, or it wants another name, and nothing keeps it from changing over. its is the object
-// with that name, or nil. An owner whose new name is taken, or that is stalled, for example because
+// with that name, or nil if it wants none. An owner whose new name is taken, or that is stalled, for example because
 // it is suspended, keeps the object.
 func (c *ChildKind) IsReleasing(holder Owner, object, its Object) bool {
 	switch {
 	case IsTerminating(holder):
 		return true
-	case c.Wanted(holder) && c.Name(holder) == object.GetName():
+	case c.Wants(holder, object.GetName()):
 		return false
-	case its != nil && c.Wanted(holder) && !c.OwnerKind.IsControlledBy(its, holder):
+	case its != nil && !c.OwnerKind.IsControlledBy(its, holder):
 		return false
 	}
 	was := meta.FindStatusCondition(holder.GetConditions(), ConditionStalled)

@@ -107,7 +107,9 @@ func (s *Step) judge(outcome *Outcome) Readiness {
 		return s.judgeOutage(outcome.Err)
 	case outcome.Fight != nil:
 		return Stalled(s.Kind+SuffixFailed, "%s", outcome.Fight.Describe(s.ChildKind))
-	case !s.Wanted(s.Owner):
+	case s.Duplicate != "":
+		return s.judgeDuplicate()
+	case s.Unwanted:
 		return Readiness{Status: metav1.ConditionTrue}
 	case outcome.Child == nil:
 		return NotReady(ReasonProgressing, "%s %q is being created", s.Kind, name)

@@ -32,6 +32,11 @@ type Row[F Owner, T Object] struct {
 	Name func(owner F) string
 	// Wanted reports whether an owner wants a child. nil means that each does.
 	Wanted func(owner F) bool
+	// Names replaces Name and Wanted if an owner may want several children of the kind, which are a
+	// set: their names, each once, in the order in which they are written. See set.go.
+	Names func(owner F) []string
+	// OneAtATime is true if a child of a set is written only when those before it are ready.
+	OneAtATime bool
 	// Init sets the immutable fields of a new child, such as a selector. The caller sets the
 	// name, namespace, owner and owned fields. nil means that there are none.
 	Init func(child T, owner F)
@@ -53,8 +58,8 @@ type Row[F Owner, T Object] struct {
 	// Restarts reports whether an update restarts the Pods that the child runs. nil means that
 	// none does.
 	Restarts func(before, after T) bool
-	// Report adds what the child reports to the status of an owner, which is a copy. It may be
-	// nil.
+	// Report adds what the child reports to the status of an owner, which is a copy. It is called for
+	// each child. It may be nil.
 	Report func(owner F, child T)
 	// Condition is the type of a condition, such as "Exposed", that the owner has while it has
 	// the child. Judge determines its status. "" means none.
@@ -64,7 +69,7 @@ type Row[F Owner, T Object] struct {
 }
 
 // ChildKind is a Row without its types, for the loop, which is the same for every kind. None
-// of its functions is nil.
+// of its functions is nil, except that it has either Names, or Name and Wanted.
 type ChildKind struct {
 	Row[Owner, Object]
 
@@ -72,15 +77,20 @@ type ChildKind struct {
 	OwnerKind *Kind
 
 	typeOf reflect.Type
-	lacks  []string
+	flaws  []string
 }
 
 // Of returns the row without its types, as a row in the table of an owner's kind.
 func (r Row[F, T]) Of(owner *Kind) *ChildKind {
-	c := &ChildKind{OwnerKind: owner, lacks: r.lacks(), typeOf: reflect.TypeFor[T]()}
-	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition, c.Blocks = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition, r.Blocks
-	c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
-	c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
+	c := &ChildKind{OwnerKind: owner, flaws: r.flaws(), typeOf: reflect.TypeFor[T]()}
+	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition
+	c.Blocks, c.OneAtATime = r.Blocks, r.OneAtATime
+	if r.Names != nil {
+		c.Names = func(owner Owner) []string { return r.Names(owner.(F)) }
+	} else {
+		c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
+		c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
+	}
 	c.Init = func(child Object, owner Owner) {
 		if r.Init != nil {
 			r.Init(child.(T), owner.(F))
@@ -107,15 +117,29 @@ func (r Row[F, T]) Of(owner *Kind) *ChildKind {
 	return c
 }
 
-// lacks returns the required fields that a row does not declare. Without Keep, the cache would
-// keep none of the fields that SetOwned sets, or all of each object.
-func (r Row[F, T]) lacks() (missing []string) {
-	for _, name := range []string{"Kind", "Resource", "Name", "SetOwned", "Keep"} {
+// flaws returns what is wrong with the declaration of a row. Without Keep, the cache would keep none
+// of the fields that SetOwned sets, or all of each object.
+func (r Row[F, T]) flaws() (flaws []string) {
+	for _, name := range []string{"Kind", "Resource", "SetOwned", "Keep"} {
 		if reflect.ValueOf(r).FieldByName(name).IsZero() {
-			missing = append(missing, name)
+			flaws = append(flaws, "lacks "+name)
 		}
 	}
-	return missing
+	switch {
+	case r.Name == nil && r.Names == nil:
+		flaws = append(flaws, "lacks Name or Names")
+	case r.Names == nil && r.OneAtATime:
+		flaws = append(flaws, "has OneAtATime, which is for a set, but not Names")
+	case r.Names != nil && (r.Name != nil || r.Wanted != nil):
+		flaws = append(flaws, "has Names, which replaces Name and Wanted, and one of them")
+	case r.Names != nil && r.Inherit != nil:
+		flaws = append(flaws, "has Inherit, but a child of a set has no earlier one")
+	case r.Names != nil:
+		if name := duplicateIn(namesOfNew(r.Names)); name != "" {
+			flaws = append(flaws, fmt.Sprintf("wants the name %q twice", name))
+		}
+	}
+	return flaws
 }
 
 // Empty returns a new object of the kind.
@@ -123,57 +147,31 @@ func (c *ChildKind) Empty() Object {
 	return reflect.New(c.typeOf.Elem()).Interface().(Object) //nolint:forcetypeassert // it is T
 }
 
-// Check returns an error that names the missing fields of a row.
+// Check returns an error that says what is wrong with the declaration of a row.
 func (c *ChildKind) Check() error {
-	if len(c.lacks) == 0 {
+	if len(c.flaws) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the row of the kind %q lacks %s", c.Kind, strings.Join(c.lacks, ", "))
-}
-
-// View has an owner's children of the earlier rows, for SetOwned.
-type View struct {
-	kinds    []string
-	children []Object
-}
-
-// Child returns the owner's child of an earlier row, as last read or written, or nil if the owner
-// has none.
-func (v *View) Child(kind string) Object {
-	if v != nil {
-		for i, known := range v.kinds {
-			if known == kind {
-				return v.children[i]
-			}
-		}
-	}
-	return nil
-}
-
-// Observe records a child as read or written.
-func (v *View) Observe(kind string, child Object) {
-	for i, known := range v.kinds {
-		if known == kind {
-			v.children[i] = child
-			return
-		}
-	}
-	v.kinds, v.children = append(v.kinds, kind), append(v.children, child)
+	return fmt.Errorf("the row of the kind %q %s", c.Kind, strings.Join(c.flaws, ", and "))
 }
 
 // LogKey returns the key of a child in structured logs, such as "configMap".
 func (c *ChildKind) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kind[1:] }
 
 // Desired returns a child to create for an owner, as the successor of an earlier one if that is
-// not nil.
+// not nil. Of a set, it returns the first.
 func (c *ChildKind) Desired(owner Owner, earlier Object, view *View) Object {
+	return c.desired(owner, c.NamesFor(owner)[0], earlier, view)
+}
+
+func (c *ChildKind) desired(owner Owner, name string, earlier Object, view *View) Object {
 	child := c.Empty()
+	child.SetName(name)
+	child.SetNamespace(owner.GetNamespace())
 	c.Init(child, owner)
 	if earlier != nil {
 		c.Inherit(child, earlier, owner)
 	}
-	child.SetName(c.Name(owner))
-	child.SetNamespace(owner.GetNamespace())
 	child.SetOwnerReferences([]metav1.OwnerReference{c.OwnerKind.newControllerRef(owner)})
 	c.SetOwned(child, owner, view)
 	return child
@@ -187,7 +185,7 @@ func (c *ChildKind) Inherits(earlier Object, owner Owner) bool {
 // DesiredUpdate returns the object that an update should store instead of the live one, or
 // nil if the live one needs no update, which means that the cache was stale.
 func (c *ChildKind) DesiredUpdate(live Object, owner Owner, view *View) Object {
-	switch c.Decide(owner, live, nil, view).Action {
+	switch c.decide(owner, live.GetName(), live, view).Action {
 	case ActionUpdate:
 		return c.withOwnedFields(live, owner, view)
 	case ActionAdopt:

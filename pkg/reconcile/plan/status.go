@@ -33,8 +33,8 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 		Type: ConditionSuspended, Status: trueIf(owner.IsSuspended()), Reason: ReasonSuspended, Message: "spec.suspend is true",
 	})
 	for i, step := range steps { // after Ready, which stays the first of the conditions
-		if step.Condition != "" && !outcomes[i].Stale {
-			set(step.condition(&outcomes[i]))
+		if own, isKnown := ownCondition(steps, outcomes, i); isKnown {
+			set(own)
 		}
 		step.report(after, &outcomes[i])
 	}
@@ -57,14 +57,26 @@ func (s *Step) has(outcome *Outcome) bool {
 	return outcome.Child != nil && s.OwnerKind.IsControlledBy(outcome.Child, s.Owner)
 }
 
-// condition returns the condition for the child alone. It has no status if there is no child.
-func (s *Step) condition(outcome *Outcome) metav1.Condition {
-	own := metav1.Condition{Type: s.Condition}
-	if s.has(outcome) {
-		readiness := s.Readiness(outcome)
-		own.Status, own.Message, own.Reason = readiness.Status, readiness.Message, cmp.Or(readiness.Reason, ReasonAvailable)
+// ownCondition returns the condition for the children of a row alone, at the first of its steps. It has no
+// status if there is no child. Of a set, the first child that is not ready determines it.
+func ownCondition(steps []*Step, outcomes []Outcome, first int) (own metav1.Condition, isKnown bool) {
+	row := steps[first].ChildKind
+	own.Type = row.Condition
+	if row.Condition == "" || first > 0 && steps[first-1].ChildKind == row {
+		return own, false
 	}
-	return own
+	for i := first; i < len(steps) && steps[i].ChildKind == row; i++ {
+		step, outcome := steps[i], &outcomes[i]
+		switch {
+		case outcome.Stale:
+			return own, false
+		case own.Status == metav1.ConditionFalse:
+		case step.has(outcome) || row.IsSet() && !step.Unwanted:
+			readiness := step.Readiness(outcome)
+			own.Status, own.Message, own.Reason = readiness.Status, readiness.Message, cmp.Or(readiness.Reason, ReasonAvailable)
+		}
+	}
+	return own, true
 }
 
 // report adds what the child reports, or the one with an earlier name that serves.

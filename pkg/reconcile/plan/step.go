@@ -7,7 +7,6 @@ package plan
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -47,11 +46,15 @@ type Step struct {
 	// View has the children of the earlier rows.
 	View *View
 
-	// Part identifies the step among those of an owner.
+	// Part identifies the step among those of an owner: the kind, followed by a name for a child of a
+	// set and for a deletion.
 	Part   string
 	Action Action
-	// Key is the key of the object.
-	Key cache.ObjectName
+	// Key is the key of the object. Unwanted is true if the owner does not want it.
+	Key      cache.ObjectName
+	Unwanted bool
+	// Duplicate is a name that the owner wants twice, or "".
+	Duplicate string
 	// Found is the object with that key in the cache, whoever controls it, or nil.
 	Found Object
 	// Drift describes the owned fields in which Found differs from its desired state. It is ""
@@ -112,15 +115,33 @@ func (s *Step) Earlier() Object {
 	return nil
 }
 
-// Decide decides what an owner needs of a kind. named is the object with the name that the owner
-// wants, or nil, and controlled are all objects of the kind that the owner controls.
+// NewChild returns the object that creates the child of a step, as the successor of an earlier one if that is
+// not nil.
+func (s *Step) NewChild(earlier Object) Object {
+	return s.desired(s.Owner, s.Key.Name, earlier, s.View)
+}
+
+// Decide decides what an owner needs of a kind of which it has at most one. named is the object with the
+// name that the owner wants, or nil, and controlled are all objects of the kind that the owner controls.
 func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, view *View) *Step {
-	step := &Step{ChildKind: c, Owner: owner, View: view, Part: c.Kind, Found: named}
-	step.Key = cache.ObjectName{Namespace: owner.GetNamespace(), Name: c.Name(owner)}
+	step := c.decide(owner, c.Name(owner), named, view)
+	isWanted := func(child Object) bool { return c.Wants(owner, child.GetName()) }
+	step.Obsolete, step.InService = c.notAskedFor(owner, controlled, isWanted, step.Unwanted || c.isInPlace(step.Action, named))
+	if step.Action == ActionWait || step.Action == ActionLeave {
+		step.Obsolete = nil
+	}
+	step.suspend()
+	return step
+}
+
+// decide decides what to do with the object that has the name of a child.
+func (c *ChildKind) decide(owner Owner, name string, named Object, view *View) *Step {
+	step := &Step{ChildKind: c, Owner: owner, View: view, Part: c.Kind, Found: named, Unwanted: !c.IsSet() && !c.Wanted(owner)}
+	step.Key = cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}
 	switch {
 	case IsTerminating(owner):
 		step.Action = ActionWait
-	case !c.Wanted(owner):
+	case step.Unwanted:
 		step.Action = ActionNone
 	case named == nil:
 		step.Action = ActionCreate
@@ -136,23 +157,21 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, view 
 			step.Action = ActionUpdate
 		}
 	}
-	if !IsTerminating(owner) {
-		step.Obsolete, step.InService = c.notAskedFor(owner, controlled, c.isInPlace(step.Action, named))
-	}
-	if step.Action == ActionWait || step.Action == ActionLeave {
-		step.Obsolete = nil
-	}
-	if owner.IsSuspended() && step.needsWrites() {
-		step.Action, step.Pending, step.Obsolete = ActionSuspend, step.Action, nil
-	}
 	return step
+}
+
+// suspend replaces the writes of a step if its owner is suspended.
+func (s *Step) suspend() {
+	if s.Owner.IsSuspended() && s.needsWrites() {
+		s.Action, s.Pending, s.Obsolete = ActionSuspend, s.Action, nil
+	}
 }
 
 // deletes returns the step that deletes an object that the owner does not want. Each has a back-off
 // of its own, so that one that the API server refuses to delete does not hold up the others.
 func (s *Step) deletes(obsolete Object) *Step {
 	return &Step{
-		ChildKind: s.ChildKind, Owner: s.Owner, View: s.View, Part: s.Kind + " " + obsolete.GetName(),
+		ChildKind: s.ChildKind, Owner: s.Owner, View: s.View, Part: s.part(obsolete.GetName()),
 		Action: ActionDelete, Key: cache.MetaObjectToName(obsolete), Found: obsolete,
 	}
 }
@@ -163,27 +182,30 @@ func (s *Step) needsWrites() bool {
 }
 
 // notAskedFor returns the objects that an owner no longer wants: those to delete, and those that
-// stay in service for now. It sorts them by name, because a cache has no order.
-func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, taken bool) (remove, inService []Object) {
+// stay in service for now. It sorts them by name, because a cache has no order. taken is true if what it
+// wants has taken over, or if it wants none.
+func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, isWanted func(child Object) bool, taken bool) (remove, inService []Object) {
+	if IsTerminating(owner) {
+		return nil, nil
+	}
 	for _, child := range controlled {
 		switch {
-		case !c.IsObsolete(child, owner):
-		case c.MayDelete(child, owner, taken):
+		case isWanted(child) || !c.isLeft(child, owner):
+		case c.isOutOfService(child, taken):
 			remove = append(remove, child)
 		default:
 			inService = append(inService, child)
 		}
 	}
-	byName := func(a, b Object) int { return strings.Compare(a.GetName(), b.GetName()) }
-	slices.SortFunc(remove, byName)
-	slices.SortFunc(inService, byName)
+	slices.SortFunc(remove, byNumber)
+	slices.SortFunc(inService, byNumber)
 	return remove, inService
 }
 
 // HasTakenOver reports whether the child that an owner wants exists, is in its desired state, and
 // is ready.
 func (c *ChildKind) HasTakenOver(successor Object, owner Owner, view *View) bool {
-	return c.isInPlace(c.Decide(owner, successor, nil, view).Action, successor)
+	return c.isInPlace(c.decide(owner, successor.GetName(), successor, view).Action, successor)
 }
 
 // isInPlace is like HasTakenOver, for an action that is already decided.
@@ -192,13 +214,20 @@ func (c *ChildKind) isInPlace(act Action, successor Object) bool {
 }
 
 // MayDelete reports whether a child that its owner does not want may be deleted: it serves
-// no one, or its successor has taken over.
+// no one, or what the owner wants has taken over. taken is also true if it wants none.
 func (c *ChildKind) MayDelete(child Object, owner Owner, taken bool) bool {
-	return c.IsObsolete(child, owner) && (taken || !c.Wanted(owner) || !c.Serves(child))
+	return c.IsObsolete(child, owner) && c.isOutOfService(child, taken)
 }
+
+func (c *ChildKind) isOutOfService(child Object, taken bool) bool { return taken || !c.Serves(child) }
 
 // IsObsolete reports whether an owner controls a child that it does not want. A child that is
 // already being deleted is not obsolete.
 func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
-	return c.OwnerKind.IsControlledBy(child, owner) && (child.GetName() != c.Name(owner) || !c.Wanted(owner)) && !IsTerminating(child)
+	return c.isLeft(child, owner) && !c.Wants(owner, child.GetName())
+}
+
+// isLeft reports whether an owner controls a child that is not being deleted.
+func (c *ChildKind) isLeft(child Object, owner Owner) bool {
+	return c.OwnerKind.IsControlledBy(child, owner) && !IsTerminating(child)
 }

@@ -32,36 +32,24 @@ type World struct {
 	kind *Kind
 	read func(kind *ChildKind) Found
 	view *View
-	// steps has the step of each row decided on so far, without deletions, and outcomes what came
-	// of it and of the deletions.
+	// steps has the steps of each row decided on so far, without deletions, and outcomes what came of
+	// them and, at the last step of each row, of the deletions.
 	steps    []*Step
 	outcomes []Outcome
-	// reached is the number of rows that no earlier one blocks.
-	reached int
+	// blocked has the steps that an earlier child holds back.
+	blocked []*Step
 	// last is the outcome of the last step.
 	last Outcome
 }
 
 // Found is what the caches have of a kind for an owner.
 type Found struct {
-	// Named is the object with the name that the owner wants, or nil.
-	Named Object
+	// Named returns the object with a key, or nil.
+	Named func(key cache.ObjectName) Object
 	// Controlled are all objects that the owner controls.
 	Controlled []Object
-	// Holder is the other owner that controls Named, and HolderNamed the object with the name
-	// that it wants. Both are nil if they are unknown.
-	Holder      Owner
-	HolderNamed Object
-}
-
-// Find returns what there is of a kind for an owner. named returns the object with the name of the child
-// that an owner wants, and holder the owner with a key; either may return nil.
-func (c *ChildKind) Find(owner Owner, controlled []Object, named func(owner Owner) Object, holder func(key cache.ObjectName) Owner) Found {
-	found := Found{Named: named(owner), Controlled: controlled}
-	if found.Holder = c.OwnerKind.HolderOf(found.Named, holder); found.Holder != nil {
-		found.HolderNamed = named(found.Holder)
-	}
-	return found
+	// Owner returns the owner with a key, or nil if it is unknown.
+	Owner func(key cache.ObjectName) Owner
 }
 
 // NewWorld returns the World according to the caches, which read returns.
@@ -80,15 +68,15 @@ func (k *Kind) NewWorld(owner Owner, read func(kind *ChildKind) Found) *World {
 func (w *World) Steps() iter.Seq[*Step] {
 	return func(yield func(*Step) bool) {
 		blocked, complete := false, true
-		for i, kind := range w.kind.Children {
-			step := w.decide(kind)
-			if !blocked {
-				w.reached++
-				if !yield(step) {
-					return
-				}
+		for _, kind := range w.kind.Children {
+			first := len(w.steps)
+			w.decide(kind)
+			if !w.takeRow(first, blocked, yield) {
+				return
 			}
-			blocked, complete = blocked || step.Blocks && !w.isAsAsked(i), complete && w.isThere(i)
+			for i := first; i < len(w.steps); i++ {
+				blocked, complete = blocked || kind.Blocks && !w.isAsAsked(i), complete && w.isThere(i)
+			}
 		}
 		if blocked || !complete {
 			return
@@ -99,6 +87,21 @@ func (w *World) Steps() iter.Seq[*Step] {
 			}
 		}
 	}
+}
+
+// takeRow yields the steps of the last row, of which first is the first, until one holds back the others. It
+// returns false if the caller wants no more steps.
+func (w *World) takeRow(first int, blocked bool, yield func(*Step) bool) bool {
+	for i := first; i < len(w.steps); i++ {
+		step := w.steps[i]
+		if blocked {
+			w.blocked = append(w.blocked, step)
+		} else if !yield(step) {
+			return false
+		}
+		blocked = blocked || step.OneAtATime && !w.isInPlace(i)
+	}
+	return true
 }
 
 // deleteOne yields the deletion of one of a step's obsolete objects. While the API server refuses
@@ -127,7 +130,7 @@ func (w *World) deleteOne(step *Step, yield func(*Step) bool) bool {
 // Record records the outcome of a step.
 func (w *World) Record(step *Step, outcome Outcome) {
 	w.last = outcome
-	known := &w.outcomes[w.rowOf(step)]
+	known := w.outcomeOf(step)
 	if step.Action != ActionDelete {
 		*known = outcome
 		w.see(step, outcome)
@@ -140,46 +143,82 @@ func (w *World) Record(step *Step, outcome Outcome) {
 	w.comeAgain(step, outcome.Again)
 }
 
-func (w *World) rowOf(step *Step) int {
-	return slices.IndexFunc(w.steps, func(known *Step) bool { return known.ChildKind == step.ChildKind })
+// outcomeOf returns what is known of a step, or of the last of its row for a deletion.
+func (w *World) outcomeOf(step *Step) *Outcome {
+	for i, known := range slices.Backward(w.steps) {
+		if known == step || step.Action == ActionDelete && known.ChildKind == step.ChildKind {
+			return &w.outcomes[i]
+		}
+	}
+	panic("plan: a step of another World")
 }
 
 func (w *World) comeAgain(step *Step, again time.Duration) {
-	known := &w.outcomes[w.rowOf(step)]
+	known := w.outcomeOf(step)
 	known.Again = Sooner(known.Again, again)
 }
 
 // see shows a child to the later rows, if there are any.
 func (w *World) see(step *Step, outcome Outcome) {
-	if outcome.Child != nil && len(w.steps) < len(w.kind.Children) {
+	if outcome.Child != nil && step.ChildKind != w.kind.Children[len(w.kind.Children)-1] {
 		w.view.Observe(step.Kind, outcome.Child)
 	}
 }
 
 // decide reads the owner's objects of a kind, and decides what to do with them.
-func (w *World) decide(kind *ChildKind) *Step {
+func (w *World) decide(kind *ChildKind) {
 	found := w.read(kind)
-	step := kind.Decide(w.Owner, found.Named, found.Controlled, w.view)
-	if found.Holder != nil && kind.IsReleasing(found.Holder, found.Named, found.HolderNamed) {
-		step.Releasing = found.Holder
+	named := func(owner Owner, name string) Object {
+		return found.Named(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name})
 	}
-	w.steps, w.outcomes = append(w.steps, step), append(w.outcomes, step.AsFound())
-	w.see(step, step.AsFound())
-	return step
+	first := len(w.steps)
+	if kind.IsSet() {
+		w.steps = append(w.steps, kind.DecideSet(w.Owner, func(name string) Object { return named(w.Owner, name) }, found.Controlled, w.view)...)
+	} else {
+		w.steps = append(w.steps, kind.Decide(w.Owner, named(w.Owner, kind.Name(w.Owner)), found.Controlled, w.view))
+	}
+	for _, step := range w.steps[first:] {
+		if step.Action == ActionLeave {
+			step.Releasing = kind.releasing(step.Found, found)
+		}
+		w.outcomes = append(w.outcomes, step.AsFound())
+		w.see(step, step.AsFound())
+	}
 }
 
-// isThere reports whether the owner has the child of a row that it wants, as far as the sync knows.
-func (w *World) isThere(row int) bool {
-	step, outcome := w.steps[row], &w.outcomes[row]
+// releasing returns the other owner that controls an object and is about to give it up by itself, or nil.
+func (c *ChildKind) releasing(object Object, found Found) Owner {
+	holder := c.OwnerKind.HolderOf(object, found.Owner)
+	if holder == nil {
+		return nil
+	}
+	var its Object
+	if !c.IsSet() && c.Wanted(holder) {
+		its = found.Named(cache.ObjectName{Namespace: holder.GetNamespace(), Name: c.Name(holder)})
+	}
+	if !c.IsReleasing(holder, object, its) {
+		return nil
+	}
+	return holder
+}
+
+// isThere reports whether the owner has the child of a step that it wants, as far as the sync knows.
+func (w *World) isThere(i int) bool {
+	step, outcome := w.steps[i], &w.outcomes[i]
 	if outcome.Err != nil || step.Action == ActionWait || step.Action == ActionLeave {
 		return false
 	}
-	return !step.Wanted(w.Owner) || outcome.Child != nil
+	return step.Unwanted || outcome.Child != nil
 }
 
-// isAsAsked reports whether the owner has the child of a row that it wants, in its desired state.
-func (w *World) isAsAsked(row int) bool {
-	return w.isThere(row) && (!w.steps[row].Wanted(w.Owner) || w.outcomes[row].Drift == "")
+// isAsAsked reports whether the owner has the child of a step that it wants, in its desired state.
+func (w *World) isAsAsked(i int) bool {
+	return w.isThere(i) && (w.steps[i].Unwanted || w.outcomes[i].Drift == "")
+}
+
+// isInPlace reports whether the child of a step is, in addition, ready.
+func (w *World) isInPlace(i int) bool {
+	return w.isAsAsked(i) && (w.steps[i].Unwanted || w.steps[i].IsReady(w.outcomes[i].Child))
 }
 
 // Children returns the children decided on so far, in the order of the table, with what came of their
@@ -195,7 +234,7 @@ func (w *World) Children() iter.Seq2[*Step, *Outcome] {
 }
 
 // Blocked returns the steps that were not taken because an earlier child blocks them.
-func (w *World) Blocked() []*Step { return w.steps[w.reached:] }
+func (w *World) Blocked() []*Step { return w.blocked }
 
 // Err returns the errors of the steps taken.
 func (w *World) Err() error {

@@ -234,7 +234,7 @@ func (l *pageLoop) sync(ctx context.Context, key cache.ObjectName) error {
 
 // findLive reads the child that a Page wants, and those that the caches have.
 func (l *pageLoop) findLive(ctx context.Context, of *plan.ChildKind, page plan.Owner) (found plan.Found, err error) {
-	row, names := l.kind.Row(of), sets.New(of.Name(page))
+	row, names, live := l.kind.Row(of), sets.New(of.Name(page)), map[string]plan.Object{}
 	for _, child := range l.kind.ControlledBy(row, page) {
 		names.Insert(child.GetName())
 	}
@@ -249,10 +249,10 @@ func (l *pageLoop) findLive(ctx context.Context, of *plan.ChildKind, page plan.O
 		if l.kind.IsControlledBy(child, page) {
 			found.Controlled = append(found.Controlled, child)
 		}
-		if name == of.Name(page) {
-			found.Named = child
-		}
+		live[name] = child
 	}
+	found.Named = func(key cache.ObjectName) plan.Object { return live[key.Name] }
+	found.Owner = l.kind.Owner
 	return found, nil
 }
 

@@ -53,11 +53,12 @@ func (k *Kind) prepare(row *Children) error {
 			return nil, nil
 		}}),
 		k.Owners.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{row.Resource.String(): func(owner plan.Owner) ([]string, error) {
-			if !row.Wanted(owner) {
-				return nil, nil
+			names := row.NamesFor(owner)
+			buckets := make([]string, len(names))
+			for i, name := range names {
+				buckets[i] = k.buckets.of(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}.String())
 			}
-			name := cache.ObjectName{Namespace: owner.GetNamespace(), Name: row.Name(owner)}
-			return []string{k.buckets.of(name.String())}, nil
+			return buckets, nil
 		}}))
 }
 
@@ -81,13 +82,11 @@ func (k *Kind) Row(of *plan.ChildKind) *Children {
 // Find returns what the caches have of a kind of children for an owner, for plan.Kind.NewWorld.
 func (k *Kind) Find(of *plan.ChildKind, owner plan.Owner) plan.Found {
 	row := k.Row(of)
-	return of.Find(owner, k.ControlledBy(row, owner), row.Named, k.Owner)
+	return plan.Found{Named: row.Named, Controlled: k.ControlledBy(row, owner), Owner: k.Owner}
 }
 
-// Named returns the cached object with the name of the child that an owner wants, or nil.
-func (c *Children) Named(owner plan.Owner) plan.Object {
-	return cached(c.Cache, cache.ObjectName{Namespace: owner.GetNamespace(), Name: c.Name(owner)})
-}
+// Named returns the cached object with a key, or nil.
+func (c *Children) Named(key cache.ObjectName) plan.Object { return cached(c.Cache, key) }
 
 // ControlledBy returns the cached objects of a row that an owner controls.
 func (k *Kind) ControlledBy(row *Children, owner plan.Owner) (controlled []plan.Object) {
@@ -105,7 +104,7 @@ func (k *Kind) AskingFor(row *Children, child cache.ObjectName, limit int) (keys
 		if len(keys) == limit {
 			break
 		}
-		if row.Name(owner) == child.Name && row.Wanted(owner) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
+		if row.Wants(owner, child.Name) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
 			keys = append(keys, cache.MetaObjectToName(owner))
 		}
 	}
