@@ -56,6 +56,7 @@ type Controller struct {
 	crdMismatch *memory.CRDMismatch
 	replaced    *memory.Replaced
 	opponents   *memory.Opponents
+	references  *memory.References
 	// fightPeriod is how long a repair must last to end a fight.
 	fightPeriod time.Duration
 
@@ -97,6 +98,7 @@ func NewController(config Config, kind *table.Kind) (*Controller, error) {
 		crdMismatch: &memory.CRDMismatch{Clock: config.Clock, Resource: kind.Resource.GroupResource()},
 		replaced:    &memory.Replaced{Clock: config.Clock},
 		opponents:   &memory.Opponents{Clock: config.Clock},
+		references:  &memory.References{Clock: config.Clock},
 		fightPeriod: cmp.Or(config.FightPeriod, memory.DefaultFightPeriod),
 		recorder:    config.Recorder,
 		clock:       config.Clock,
@@ -305,7 +307,7 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 			return 0, err
 		}
 	}
-	world := s.c.kind.NewWorld(s.owner, func(row *plan.ChildKind) plan.Found { return s.c.kind.Find(row, s.owner) })
+	world := s.c.kind.NewWorld(s.owner, s.find)
 	for step := range world.Steps() {
 		world.Record(step, s.take(ctx, step))
 	}
@@ -315,7 +317,7 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 			*outcome = s.known.Child(step.Kind).ObserveFights(step, *outcome, s.c.fightPeriod, s.c.clock.Now())
 		}
 	}
-	s.known.ForgetOthers(s.owner, s.c.kind.Children)
+	s.known.ForgetOthers(s.owner, s.c.kind.Kind)
 	again, err = world.Again(), world.Err()
 	if queue.IsExpected(err) {
 		return again, err // a stale cache, for example, says nothing about the owner: see queue.Attempt
@@ -326,6 +328,21 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	}
 	wait, statusErr := s.updateStatus(ctx, after, err == nil)
 	return plan.Sooner(again, wait), errors.Join(statusErr, err)
+}
+
+// find returns what there is of a row: what the caches have, and of references, what earlier reads have learned.
+func (s *ownerSync) find(of *plan.ChildKind) plan.Found {
+	found := s.c.kind.Find(of, s.owner)
+	if of.IsReference() {
+		row := s.c.kind.Row(of)
+		found.Known = func(key cache.ObjectName) (plan.Outcome, bool) {
+			if s.requested {
+				return plan.Outcome{}, false
+			}
+			return s.c.references.Known(of, key, row.Cache != nil, row.Named(key))
+		}
+	}
+	return found
 }
 
 // syncResult returns how a sync ended, for the metric.

@@ -71,6 +71,8 @@ type fixture struct {
 	// handlersSynced are done when the handlers have received all objects of the initial list.
 	handlersSynced []cache.DoneChecker
 	stopInformers  func()
+	// declare replaces the program's kind in a test of other rows.
+	declare func(clients kinds.Clients) *table.Kind
 	// standBy is true in a test that calls Run itself, and panics in one whose syncs may panic.
 	standBy, panics bool
 }
@@ -167,8 +169,12 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
 	recorder := record.NewFakeRecorder(100)
-	controller, err := NewController(Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New("sample-controller", "Foo")},
-		kindOf(owner, kinds.Clients{Kube: f.kubeClient, Custom: f.fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers}))
+	clients := kinds.Clients{Kube: f.kubeClient, Custom: f.fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers}
+	declare := f.declare
+	if declare == nil {
+		declare = func(clients kinds.Clients) *table.Kind { return kindOf(owner, clients) }
+	}
+	controller, err := NewController(Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New("sample-controller", "Foo")}, declare(clients))
 	footest.Must(f.t, err)
 	f.Controller, f.events = controller, recorder.Events
 	f.t.Cleanup(controller.queue.ShutDown)

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"math"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
@@ -32,6 +33,21 @@ func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker,
 	synced := []cache.DoneChecker{handlers.HasSyncedChecker()}
 	for _, row := range c.kind.Rows {
 		of := childHandlers{c, row}
+		handlers, err := row.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
+			AddFunc:    of.added,
+			UpdateFunc: of.updated,
+			DeleteFunc: of.deleted,
+		}, options)
+		if err != nil {
+			return nil, err
+		}
+		synced = append(synced, handlers.HasSyncedChecker())
+	}
+	for _, row := range c.kind.References {
+		if row.Informer == nil {
+			continue
+		}
+		of := referenceHandlers{c, row}
 		handlers, err := row.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
 			AddFunc:    of.added,
 			UpdateFunc: of.updated,
@@ -142,6 +158,35 @@ func (h childHandlers) enqueueHolder(child plan.Object) {
 		key, ok = h.c.kind.AdopterKey(child)
 	}
 	if ok {
+		h.c.queue.Add(key)
+	}
+}
+
+// referenceHandlers adds the keys of the owners that name an object. Those that begin to name it have an event of
+// their own.
+type referenceHandlers struct {
+	c   *Controller
+	row *table.Children
+}
+
+func (h referenceHandlers) added(object plan.Object, isInInitialList bool) {
+	if !isInInitialList {
+		h.enqueueNaming(cache.MetaObjectToName(object))
+	}
+}
+
+func (h referenceHandlers) updated(before, after plan.Object) {
+	if before.GetResourceVersion() != after.GetResourceVersion() {
+		h.enqueueNaming(cache.MetaObjectToName(after))
+	}
+}
+
+func (h referenceHandlers) deleted(object cache.DeletedObject[plan.Object]) {
+	h.enqueueNaming(object.GetObjectName())
+}
+
+func (h referenceHandlers) enqueueNaming(object cache.ObjectName) {
+	for _, key := range h.c.kind.AskingFor(h.row, object, math.MaxInt) {
 		h.c.queue.Add(key)
 	}
 }

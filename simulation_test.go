@@ -130,7 +130,7 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 // opponents of seldom repairs decide only on Events.
 var exploredState = explore.State{
 	"main.Controller": "kind:not queue:not backoff rollouts known crdMismatch replaced " +
-		"opponents:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
+		"opponents:not references:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
 	"queue.Backoff":       "clock:not keys",
 	"queue.keyBackoff":    "failures syncing held stale until:until reported:not",
 	"queue.failedPart":    "Attempt inputs err until:until races:2 refusals:6 outages:2",
@@ -239,7 +239,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool,
 			footest.CheckWanted(t, object, known)
 		}
 	}
-	return append(f.takeWrites(), f.recorded()...)
+	return append(f.takeWrites(), f.()...)
 }
 
 // checkChange fails if the sync changed or deleted an object that the Foo does not control, or

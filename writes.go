@@ -28,7 +28,7 @@ import (
 // back-off, unless something other than the child's status has changed. The back-off is known
 // before the status is written, so that the event of that write does not wake the key.
 func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
-	if !s.c.backoff.IsFailing(s.key, queue.PartStatus) && !s.c.crdMismatch.HasNoSubresource() { // else the status does not tell
+	if !step.IsReference() && !s.c.backoff.IsFailing(s.key, queue.PartStatus) && !s.c.crdMismatch.HasNoSubresource() { // else the status does not tell
 		s.known.Step(step).ObserveSpec(step, s.lastSent().GetObservedGeneration())
 	}
 	inputs, outcome := step.Inputs(), step.AsFound()
@@ -48,6 +48,9 @@ func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
 
 // carryOut makes the writes of a step, if there are any.
 func (s *ownerSync) carryOut(ctx context.Context, step *plan.Step) (plan.Outcome, error) {
+	if step.IsReference() {
+		return s.read(ctx, step)
+	}
 	if outcome, held := s.holdBack(step); held {
 		return outcome, nil
 	}
@@ -60,7 +63,7 @@ func (s *ownerSync) carryOut(ctx context.Context, step *plan.Step) (plan.Outcome
 		return s.confirm(ctx, step)
 	case plan.ActionDelete:
 		return s.delete(ctx, step)
-	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend:
+	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend, plan.ActionRead:
 	}
 	return step.AsFound(), nil
 }
@@ -84,15 +87,32 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 		return outcome, false
 	}
 	known, now := s.known.Step(step), s.c.clock.Now()
-	repairs := known.RepairsOf(step)
-	repairs.Undo()
-	if outcome.Again = repairs.Wait(now); outcome.Again > 0 {
+	if repairs := known.RepairsOf(step); !step.FollowsReference() {
+		repairs.Undo()
+		outcome.Again = repairs.Wait(now)
+	}
+	if outcome.Again > 0 {
 		outcome = known.ObserveFights(step, outcome, s.c.fightPeriod, now)
 	} else if known.IsRepair(s.owner) && step.Action == plan.ActionUpdate && step.IsRestarting(step.Found, s.owner, step.View) {
 		outcome.Again = s.c.rollouts.Begin(s.key) // a change of the owner's spec does not wait
 	}
 	outcome.Paced = outcome.Again > 0
 	return outcome, outcome.Paced
+}
+
+// read reads an object that the owner names, unless what is known of it still counts.
+func (s *ownerSync) read(ctx context.Context, step *plan.Step) (plan.Outcome, error) {
+	if step.Action != plan.ActionRead {
+		return step.AsFound(), nil
+	}
+	live, err := s.liveChild(ctx, step, step.Key)
+	if failure.IsNotFound(err, step.Resource.Resource) {
+		live, err = nil, nil
+	}
+	if err != nil {
+		return step.AsFound(), err
+	}
+	return s.c.references.Observe(step.ChildKind, step.Key, s.row(step).Cache != nil, live), nil
 }
 
 // create creates an owner's child. An owner with a status may already have had one. Read such an owner
@@ -185,7 +205,7 @@ func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome plan.
 		isRepair = plan.SaysReady(s.owner) || repairs.Count() > 0 || s.c.crdMismatch.HasNoSubresource()
 	}
 	known.CarriedOut()
-	if !isRepair {
+	if !isRepair || step.FollowsReference() {
 		return outcome
 	}
 	repairs.Observe(s.owner, fight, now)
@@ -270,6 +290,7 @@ func (s *ownerSync) delete(ctx context.Context, step *plan.Step) (outcome plan.O
 	}
 	live, err := s.liveChild(ctx, step, step.Key)
 	if apierrors.IsNotFound(err) {
+		s.known.Step(step).RepairsOf(step).Last()
 		return outcome, nil
 	}
 	if err != nil {

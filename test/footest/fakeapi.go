@@ -31,6 +31,8 @@ type FakeAPI struct {
 	// Admit may change or refuse an object that is created or updated, as an admission
 	// webhook. It may be nil.
 	Admit func(operation string, sent Object) error
+	// Others are kinds that no row of the program is about.
+	Others []*Kind
 
 	mu      sync.Mutex
 	version atomic.Int64
@@ -44,7 +46,7 @@ func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clientte
 	t.Helper()
 	fake.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		resource, isRead := action.GetResource(), slices.Contains([]string{"get", "list", "watch"}, action.GetVerb())
-		switch isKnown := Served(resource.Resource) != nil; {
+		switch isKnown := a.served(resource.Resource) != nil; {
 		case resource.Resource == "events", isKnown && isRead:
 			return false, nil, nil
 		case !isKnown:
@@ -61,6 +63,15 @@ func (a *FakeAPI) Serve(t testing.TB, fake *clienttesting.Fake, tracker clientte
 		}
 		return true, a.withVersionsOfDeletions(events), nil
 	})
+}
+
+func (a *FakeAPI) served(resource string) *Kind {
+	for _, kind := range a.Others {
+		if kind.Resource.Resource == resource {
+			return kind
+		}
+	}
+	return Served(resource)
 }
 
 // withVersionsOfDeletions makes the event of a deletion carry the version of the deletion, where
@@ -111,7 +122,7 @@ func (a *FakeAPI) Write(tracker clienttesting.ObjectTracker, action clienttestin
 
 // change returns what a write does. A patch is the update that it amounts to.
 func (a *FakeAPI) change(tracker clienttesting.ObjectTracker, action clienttesting.Action) (change rows.Change, err error) {
-	kind := Served(action.GetResource().Resource)
+	kind := a.served(action.GetResource().Resource)
 	switch action := action.(type) {
 	case clienttesting.CreateActionImpl:
 		sent := rows.CopyOf(action.Object.(Object))

@@ -116,14 +116,14 @@ func (o *Owner) Step(step *plan.Step) *Child {
 	return o.Child(step.Part)
 }
 
-// ForgetOthers forgets the children of sets that an owner no longer wants.
-func (o *Owner) ForgetOthers(owner plan.Owner, kinds []*plan.ChildKind) {
-	if len(o.children) <= len(kinds) {
+// ForgetOthers forgets what an owner no longer wants or names.
+func (o *Owner) ForgetOthers(owner plan.Owner, kind *plan.Kind) {
+	if len(o.children) <= len(kind.Children) && len(kind.References) == 0 {
 		return // without a set, always
 	}
 	wanted := sets.New[string]()
-	for _, kind := range kinds {
-		wanted.Insert(kind.Kind).Insert(kind.PartsOf(owner)...)
+	for _, row := range slices.Concat(kind.References, kind.Children) {
+		wanted.Insert(row.Kind).Insert(row.PartsOf(owner)...)
 	}
 	o.children = slices.DeleteFunc(o.children, func(child *Child) bool { return !wanted.Has(child.part) })
 }

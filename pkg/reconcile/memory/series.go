@@ -82,6 +82,9 @@ func (s *Series) Observe(owner metav1.Object, fight plan.Fight, now time.Time) {
 // Undo records that the last repair, if there was one, was undone.
 func (s *Series) Undo() { s.undone = s.count > 0 }
 
+// Last records that the last repair was not undone: only a stale cache has said so.
+func (s *Series) Last() { s.undone = false }
+
 // Wait returns how long the next write has to wait.
 func (s *Series) Wait(now time.Time) time.Duration { return max(0, s.last.Add(s.pause()).Sub(now)) }
 

@@ -41,6 +41,8 @@ const (
 const (
 	// SuffixConflict (False): the object with the child's name does not belong to the owner.
 	SuffixConflict = "Conflict"
+	// SuffixMissing (False): an object that the owner names does not exist.
+	SuffixMissing = "Missing"
 	// SuffixFailed (False): the API server refuses the child or does not store it as it was
 	// written, or the child can't do its work.
 	SuffixFailed = "Failed"

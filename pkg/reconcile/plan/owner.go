@@ -52,6 +52,8 @@ type Kind struct {
 	Resource schema.GroupVersionResource
 	// Children are the kinds that its objects own, in the order in which they are written.
 	Children []*ChildKind
+	// References are the kinds that its objects name and do not own. They are read before.
+	References []*ChildKind
 }
 
 // AdoptBy returns the annotation that names, on an object without a controller, the owner in the

@@ -97,7 +97,7 @@ func (s *Step) judge(outcome *Outcome) Readiness {
 		return s.judgeConflict(outcome)
 	case s.Action == ActionSuspend:
 		return s.judgeSuspended(outcome)
-	case s.Action == ActionWait:
+	case s.Action == ActionWait && !s.IsReference():
 		return s.judgeDeletion()
 	case failure.IsRefusal(outcome.Err):
 		refused := NotReady(s.Kind+SuffixFailed, "%s%s", serverRefused, Truncate(outcome.Err.Error(), MaxQuote))
@@ -105,6 +105,8 @@ func (s *Step) judge(outcome *Outcome) Readiness {
 		return refused
 	case outcome.Err != nil:
 		return s.judgeOutage(outcome.Err)
+	case s.IsReference():
+		return s.judgeReference(outcome)
 	case outcome.Fight != nil:
 		return Stalled(s.Kind+SuffixFailed, "%s", outcome.Fight.Describe(s.ChildKind))
 	case s.Duplicate != "":
@@ -154,7 +156,7 @@ func (s *Step) judgeOutage(err error) Readiness {
 
 // participles name what a sync was about to do to a child when a live read failed.
 var participles = map[Action]string{
-	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked",
+	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked", ActionRead: "read",
 }
 
 // judgeSuspended reports which write a suspension prevents.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +79,9 @@ type ChildKind struct {
 
 	typeOf reflect.Type
 	flaws  []string
+	// learn and poll are those of a reference: see Ref.
+	learn func(object Object) Seen
+	poll  time.Duration
 }
 
 // Of returns the row without its types, as a row in the table of an owner's kind.

@@ -64,7 +64,12 @@ func (c *ChildKind) PartsOf(owner Owner) []string {
 	return parts
 }
 
-func (c *ChildKind) part(name string) string { return c.Kind + " " + name }
+func (c *ChildKind) part(name string) string {
+	if c.IsReference() {
+		return "reference " + c.Kind + " " + name
+	}
+	return c.Kind + " " + name
+}
 
 // DecideSet decides what an owner needs of a set. It returns a step for each child that it wants, or one
 // if it wants none. named returns the object with a name, or nil.

@@ -7,6 +7,7 @@ package plan
 import (
 	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -71,7 +72,7 @@ func ownCondition(steps []*Step, outcomes []Outcome, first int) (own metav1.Cond
 		case outcome.Stale:
 			return own, false
 		case own.Status == metav1.ConditionFalse:
-		case step.has(outcome) || row.IsSet() && !step.Unwanted:
+		case step.has(outcome) || row.IsSet() && !step.Unwanted: // a reference, too
 			readiness := step.Readiness(outcome)
 			own.Status, own.Message, own.Reason = readiness.Status, readiness.Message, cmp.Or(readiness.Reason, ReasonAvailable)
 		}
@@ -184,7 +185,7 @@ func ReadyChanged(before, after Owner) *metav1.Condition {
 // OwnChanged returns the conditions for single children in an owner's new status that are new,
 // or whose status or reason changed.
 func (k *Kind) OwnChanged(before, after Owner) (all []metav1.Condition) {
-	for _, kind := range k.Children {
+	for _, kind := range slices.Concat(k.References, k.Children) {
 		if own := changed(before, after, kind.Condition); own != nil {
 			all = append(all, *own)
 		}
@@ -220,7 +221,7 @@ func Truncate(text string, limit int) string {
 // EventType returns the type of the Event for a reason: Warning if the user has to act, or if
 // nothing serves any more.
 func EventType(reason string) string {
-	if strings.HasSuffix(reason, SuffixConflict) || strings.HasSuffix(reason, SuffixFailed) || reason == ReasonUnavailable {
+	if strings.HasSuffix(reason, SuffixConflict) || strings.HasSuffix(reason, SuffixFailed) || strings.HasSuffix(reason, SuffixMissing) || reason == ReasonUnavailable {
 		return corev1.EventTypeWarning
 	}
 	return corev1.EventTypeNormal

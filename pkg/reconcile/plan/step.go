@@ -32,6 +32,8 @@ const (
 	ActionWait Action = "wait"
 	// ActionSuspend means that a write is due, but the owner is suspended.
 	ActionSuspend Action = "suspend"
+	// ActionRead means that an object that the owner names has to be read live.
+	ActionRead Action = "read"
 	// ActionDelete means that the owner controls an object that it does not want.
 	ActionDelete Action = "delete"
 )
@@ -57,6 +59,8 @@ type Step struct {
 	Duplicate string
 	// Found is the object with that key in the cache, whoever controls it, or nil.
 	Found Object
+	// Known is what an earlier read of a reference has learned.
+	Known Outcome
 	// Drift describes the owned fields in which Found differs from its desired state. It is ""
 	// if there is nothing to compare.
 	Drift string
@@ -94,6 +98,8 @@ type Outcome struct {
 	Paced bool
 	// Fight describes another client that undoes each write, or is nil if there is none.
 	Fight *Fight
+	// Seen is what is known of a reference, or nil.
+	Seen *Seen
 	// Again is the time after which the owner has to be synced again; 0 means that only an event
 	// can change anything.
 	Again time.Duration
@@ -101,6 +107,9 @@ type Outcome struct {
 
 // AsFound returns the outcome of a step that writes nothing: the child is as the cache has it.
 func (s *Step) AsFound() Outcome {
+	if s.IsReference() {
+		return s.Known
+	}
 	if s.Action == ActionDelete || s.Found == nil || !s.OwnerKind.IsControlledBy(s.Found, s.Owner) {
 		return Outcome{}
 	}

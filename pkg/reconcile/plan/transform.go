@@ -55,6 +55,18 @@ func (c *ChildKind) Transform(object any) (any, error) {
 	return kept, nil
 }
 
+// TransformReference is a cache.TransformFunc for objects that owners name and do not own. It keeps no data: only
+// what identifies an object and its version.
+func TransformReference(object any) (any, error) {
+	found, ok := object.(Object)
+	if !ok {
+		return object, nil // a tombstone
+	}
+	kept := &metav1.PartialObjectMetadata{}
+	keepIdentity(kept, found)
+	return kept, nil
+}
+
 // keepIdentity copies the metadata that identifies an object and its version.
 func keepIdentity(kept, found metav1.Object) {
 	kept.SetName(found.GetName())

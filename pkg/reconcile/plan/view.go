@@ -2,9 +2,11 @@
 
 package plan
 
-// View has what SetOwned may depend on besides the owner: the owner's children of the earlier rows.
+// View has what SetOwned may depend on besides the owner: the owner's children of the earlier rows, and digests of
+// the objects that the owner names.
 type View struct {
 	entries []entry
+	digests map[string]string
 }
 
 type entry struct {
@@ -38,6 +40,24 @@ func (v *View) Children(kind string) (children []Object) {
 	}
 	return children
 }
+
+// Digest returns a hash of what was read of the objects of a kind that the owner names. It is "" if one is missing or
+// could not be read: leave the child as it is then, so that a Secret that is deleted restarts no Pods.
+func (v *View) Digest(kind string) string {
+	if v == nil {
+		return ""
+	}
+	return v.digests[kind]
+}
+
+func (v *View) setDigest(kind, digest string) {
+	if v.digests == nil {
+		v.digests = map[string]string{}
+	}
+	v.digests[kind] = digest
+}
+
+func (v *View) withoutDigests() *View { return &View{entries: v.entries} }
 
 // Observe records a child as read or written.
 func (v *View) Observe(kind string, child Object) {

@@ -50,6 +50,9 @@ type Found struct {
 	Controlled []Object
 	// Owner returns the owner with a key, or nil if it is unknown.
 	Owner func(key cache.ObjectName) Owner
+	// Known returns what an earlier read of a reference has learned, if that still counts. nil means that
+	// Named returns whole objects.
+	Known func(key cache.ObjectName) (Outcome, bool)
 }
 
 // NewWorld returns the World according to the caches, which read returns.
@@ -68,6 +71,14 @@ func (k *Kind) NewWorld(owner Owner, read func(kind *ChildKind) Found) *World {
 func (w *World) Steps() iter.Seq[*Step] {
 	return func(yield func(*Step) bool) {
 		blocked, complete := false, true
+		for _, kind := range w.kind.References {
+			first := len(w.steps)
+			w.decideReference(kind)
+			if !w.takeRow(first, false, yield) {
+				return
+			}
+			blocked = !w.seeReferences(kind, first) && kind.Blocks || blocked
+		}
 		for _, kind := range w.kind.Children {
 			first := len(w.steps)
 			w.decide(kind)
@@ -160,7 +171,7 @@ func (w *World) comeAgain(step *Step, again time.Duration) {
 
 // see shows a child to the later rows, if there are any.
 func (w *World) see(step *Step, outcome Outcome) {
-	if outcome.Child != nil && step.ChildKind != w.kind.Children[len(w.kind.Children)-1] {
+	if outcome.Child != nil && !step.IsReference() && step.ChildKind != w.kind.Children[len(w.kind.Children)-1] {
 		w.view.Observe(step.Kind, outcome.Child)
 	}
 }

@@ -37,7 +37,37 @@ func (k *Kind) Prepare() error {
 		resources.Insert(row.Resource)
 		errs = append(errs, k.prepare(row))
 	}
+	for _, row := range k.References {
+		errs = append(errs, k.prepareReference(row))
+	}
 	return errors.Join(errs...)
+}
+
+func (k *Kind) prepareReference(row *Children) error {
+	if err := row.Check(); err != nil || row.Informer == nil {
+		return err
+	}
+	return errors.Join(row.Informer.SetTransform(plan.TransformReference), k.indexByName(row))
+}
+
+// indexByName indexes the owners by the names of a row's objects.
+func (k *Kind) indexByName(row *Children) error {
+	return k.Owners.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{row.namedIn(): func(owner plan.Owner) ([]string, error) {
+		names := row.NamesFor(owner)
+		buckets := make([]string, len(names))
+		for i, name := range names {
+			buckets[i] = k.buckets.of(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}.String())
+		}
+		return buckets, nil
+	}})
+}
+
+// namedIn returns the name of the index of the owners by the names of the row's objects.
+func (c *Children) namedIn() string {
+	if c.IsReference() {
+		return "reference " + c.Resource.String()
+	}
+	return c.Resource.String()
 }
 
 func (k *Kind) prepare(row *Children) error {
@@ -52,14 +82,7 @@ func (k *Kind) prepare(row *Children) error {
 			}
 			return nil, nil
 		}}),
-		k.Owners.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{row.Resource.String(): func(owner plan.Owner) ([]string, error) {
-			names := row.NamesFor(owner)
-			buckets := make([]string, len(names))
-			for i, name := range names {
-				buckets[i] = k.buckets.of(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}.String())
-			}
-			return buckets, nil
-		}}))
+		k.indexByName(row))
 }
 
 // Reads returns the resources that the informers read.
@@ -67,6 +90,11 @@ func (k *Kind) Reads() []schema.GroupVersionResource {
 	resources := []schema.GroupVersionResource{k.Resource}
 	for _, row := range k.Rows {
 		resources = append(resources, row.Resource)
+	}
+	for _, row := range k.References {
+		if row.Informer != nil {
+			resources = append(resources, row.Resource)
+		}
 	}
 	return resources
 }
@@ -76,17 +104,29 @@ func (k *Kind) Owner(key cache.ObjectName) plan.Owner { return cached(k.Owners.C
 
 // Row returns the row of a kind of children.
 func (k *Kind) Row(of *plan.ChildKind) *Children {
-	return k.Rows[slices.IndexFunc(k.Rows, func(row *Children) bool { return row.ChildKind == of })]
+	rows := k.Rows
+	if of.IsReference() {
+		rows = k.References
+	}
+	return rows[slices.IndexFunc(rows, func(row *Children) bool { return row.ChildKind == of })]
 }
 
 // Find returns what the caches have of a kind of children for an owner, for plan.Kind.NewWorld.
 func (k *Kind) Find(of *plan.ChildKind, owner plan.Owner) plan.Found {
 	row := k.Row(of)
+	if of.IsReference() {
+		return plan.Found{}
+	}
 	return plan.Found{Named: row.Named, Controlled: k.ControlledBy(row, owner), Owner: k.Owner}
 }
 
 // Named returns the cached object with a key, or nil.
-func (c *Children) Named(key cache.ObjectName) plan.Object { return cached(c.Cache, key) }
+func (c *Children) Named(key cache.ObjectName) plan.Object {
+	if c.Cache == nil {
+		return nil
+	}
+	return cached(c.Cache, key)
+}
 
 // ControlledBy returns the cached objects of a row that an owner controls.
 func (k *Kind) ControlledBy(row *Children, owner plan.Owner) (controlled []plan.Object) {
@@ -98,9 +138,10 @@ func (k *Kind) ControlledBy(row *Children, owner plan.Owner) (controlled []plan.
 	return controlled
 }
 
-// AskingFor returns the keys of at most limit owners that want a child of a row with a name.
+// AskingFor returns the keys of at most limit owners that want a child of a row with a name, or that name an
+// object of a reference.
 func (k *Kind) AskingFor(row *Children, child cache.ObjectName, limit int) (keys []cache.ObjectName) {
-	for _, owner := range lookUp(k.Owners.Cache, row.Resource.String(), k.buckets.of(child.String())) {
+	for _, owner := range lookUp(k.Owners.Cache, row.namedIn(), k.buckets.of(child.String())) {
 		if len(keys) == limit {
 			break
 		}

@@ -25,8 +25,10 @@ type Kind struct {
 	*plan.Kind
 
 	Owners Owners
-	// Rows has the children in the order of plan.Kind.Children.
-	Rows []*Children
+	// Rows has the children in the order of plan.Kind.Children, and References what owners name, in the order
+	// of plan.Kind.References.
+	Rows       []*Children
+	References []*Children
 
 	buckets buckets
 }
@@ -40,7 +42,8 @@ type Owners struct {
 	UpdateStatus func(ctx context.Context, owner plan.Owner, options metav1.UpdateOptions) (plan.Owner, error)
 }
 
-// Children reads and writes the objects of a row. The functions are those of a generated client.
+// Children reads and writes the objects of a row. The functions are those of a generated client. References are
+// only read, and without an informer, they have no cache.
 type Children struct {
 	*plan.ChildKind
 
@@ -61,8 +64,12 @@ type ownerClient[F plan.Owner] interface {
 	UpdateStatus(ctx context.Context, owner F, options metav1.UpdateOptions) (F, error)
 }
 
-type childClient[T plan.Object] interface {
+type getter[T plan.Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
+}
+
+type childClient[T plan.Object] interface {
+	getter[T]
 	Create(ctx context.Context, child T, options metav1.CreateOptions) (T, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
@@ -83,6 +90,10 @@ func Of[F plan.Owner, C ownerClient[F]](kind plan.Kind, informer cache.SharedInd
 	}}
 	for _, row := range rows {
 		children := row(k.Kind)
+		if children.IsReference() {
+			k.References, k.Kind.References = append(k.References, children), append(k.Kind.References, children.ChildKind)
+			continue
+		}
 		k.Rows, k.Children = append(k.Rows, children), append(k.Children, children.ChildKind)
 	}
 	return k
@@ -107,6 +118,25 @@ func Owns[F plan.Owner, T plan.Object, C childClient[T]](row plan.Row[F, T], inf
 				return in(key.Namespace).Delete(ctx, key.Name, options)
 			},
 		}
+	}
+}
+
+// Uses is a row of objects that owners name and do not own, whose rights are those of their client, such as
+// kubeClient.CoreV1().ConfigMaps. An informer of metadata is enough: only names and versions are kept of each
+// object, and one whose version is new is read live.
+//
+// informer may be nil. Then the right to get is enough, and each object is read when the last read no longer
+// counts. That is right for Secrets: whoever may list their metadata may list what is in them.
+func Uses[F plan.Owner, T plan.Object, C getter[T]](ref plan.Ref[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
+	return func(kind *plan.Kind) *Children {
+		references := &Children{ChildKind: ref.Of(kind), Get: func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Object, error) {
+			return untyped[plan.Object](in(key.Namespace).Get(ctx, key.Name, options))
+		}}
+		if informer != nil {
+			references.Informer = cache.NewTypedSharedIndexInformer[plan.Object](informer)
+			references.Cache = references.Informer.GetTypedIndexer()
+		}
+		return references
 	}
 }
 

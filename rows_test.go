@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a row can declare that Foo does not need: sets of children, and objects that an owner names.
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/internal/kinds"
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
+	"example.com/sample-controller/pkg/reconcile/table"
+	"example.com/sample-controller/test/footest"
+)
+
+var (
+	configMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
+	secrets    = corev1.SchemeGroupVersion.WithResource("secrets")
+)
+
+// shards declares a set: for each replica of a Foo a ConfigMap, whose label "ready" says whether it is. "stored"
+// is the number of replicas when it was written.
+func shards(change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap])) plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap] {
+	row := plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
+		Kind: "ConfigMap", Resource: configMaps, NamedBy: "spec.deploymentName",
+		Names: func(foo *samplev1alpha1.Foo) (names []string) {
+			for i := range *foo.Spec.Replicas {
+				names = append(names, fmt.Sprintf("%s-%d", foo.Spec.DeploymentName, i))
+			}
+			return names
+		},
+		SetOwned: func(shard *corev1.ConfigMap, _ *samplev1alpha1.Foo, view *plan.View) {
+			if digest := view.Digest("Secret"); digest != "" {
+				metav1.SetMetaDataAnnotation(&shard.ObjectMeta, "secret", digest)
+			}
+			metav1.SetMetaDataLabel(&shard.ObjectMeta, "owned", "yes")
+		},
+		Keep: func(kept, found *corev1.ConfigMap) { kept.Labels, kept.Annotations = found.Labels, found.Annotations },
+		Judge: func(shard *corev1.ConfigMap) plan.Readiness {
+			if shard.Labels["ready"] != "yes" {
+				return plan.NotReady(plan.ReasonProgressing, "ConfigMap %q is not ready", shard.Name)
+			}
+			return plan.Ready("%s is ready", shard.Name)
+		},
+		Serves: func(shard *corev1.ConfigMap) bool { return shard.Labels["ready"] == "yes" },
+		Report: func(foo *samplev1alpha1.Foo, shard *corev1.ConfigMap) {
+			if shard.Labels["ready"] == "yes" {
+				foo.Status.AvailableReplicas++
+			}
+		},
+	}
+	change(&row)
+	return row
+}
+
+// testRow runs a test of a Controller of Foos that have these rows, with running workers.
+func testRow(t *testing.T, declare func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo], foo *samplev1alpha1.Foo, body func(f *fixture)) {
+	t.Helper()
+	testWith(t, func(f *fixture) {
+		f.api.Others = []*footest.Kind{
+			(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped(),
+			(&rows.Row[footest.Object, *corev1.Secret]{Kind: "Secret", Resource: secrets}).Untyped(),
+		}
+		f.declare = func(clients kinds.Clients) *table.Kind {
+			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource},
+				clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos, declare(clients)...)
+		}
+	}, world(foo), func(f *fixture) {
+		defer f.start(2)()
+		advance(time.Second)
+		body(f)
+		if kept := f.takeWrites(); len(kept) > 0 {
+			advance(time.Hour)
+			f.takeWrites()
+		}
+		advance(time.Hour)
+		f.expectWrites()
+	})
+}
+
+func testShards(t *testing.T, change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]), replicas int32, body func(f *fixture)) {
+	t.Helper()
+	testRow(t, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
+		return []table.Row[*samplev1alpha1.Foo]{
+			table.Owns(shards(change), clients.KubeInformers.Core().V1().ConfigMaps().Informer(), clients.Kube.CoreV1().ConfigMaps),
+		}
+	}, footest.Foo("a", footest.WithReplicas(replicas)), body)
+}
+
+func plain(*plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) {}
+
+func oneAtATime(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) { row.OneAtATime = true }
+
+// shardNames returns the names of the ConfigMaps that exist.
+func (f *fixture) shardNames() (names []string) {
+	f.t.Helper()
+	list, err := f.kubeClient.Tracker().List(configMaps, corev1.SchemeGroupVersion.WithKind("ConfigMap"), footest.Namespace)
+	footest.Must(f.t, err)
+	for _, shard := range list.(*corev1.ConfigMapList).Items {
+		names = append(names, shard.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (f *fixture) expectShards(why string, want ...string) {
+	f.t.Helper()
+	footest.ExpectEqual(f.t, why, want, f.shardNames())
+}
+
+func (f *fixture) shard(name string) *corev1.ConfigMap {
+	f.t.Helper()
+	object, err := f.kubeClient.Tracker().Get(configMaps, footest.Namespace, name)
+	footest.Must(f.t, err)
+	return object.(*corev1.ConfigMap)
+}
+
+// becomeReady makes ConfigMaps ready, or not, and lets the controller act.
+func (f *fixture) become(ready string, names ...string) {
+	f.t.Helper()
+	for _, name := range names {
+		shard := f.shard(name)
+		metav1.SetMetaDataLabel(&shard.ObjectMeta, "ready", ready)
+		f.store(configMaps, shard)
+	}
+	advance(time.Minute)
+}
+
+// store stores an object as a user does.
+func (f *fixture) store(resource schema.GroupVersionResource, object footest.Object) {
+	f.t.Helper()
+	f.api.Stamp(object)
+	err := f.kubeClient.Tracker().Update(resource, object, object.GetNamespace())
+	if apierrors.IsNotFound(err) {
+		err = f.kubeClient.Tracker().Create(resource, object, object.GetNamespace())
+	}
+	footest.Must(f.t, err)
+	advance(time.Second)
+}
+
+func (f *fixture) respec(change func(spec *samplev1alpha1.FooSpec)) {
+	f.t.Helper()
+	foo := f.storedFoo("a")
+	change(&foo.Spec)
+	foo.Generation++
+	f.put(foo)
+	advance(time.Second)
+}
+
+func scaleTo(replicas int32) func(spec *samplev1alpha1.FooSpec) {
+	return func(spec *samplev1alpha1.FooSpec) { spec.Replicas = new(replicas) }
+}
+
+func TestASetGrowsAndShrinksTheLastFirst(t *testing.T) {
+	testShards(t, plain, 2, func(f *fixture) {
+		f.expectShards("all are created at once", "web-0", "web-1")
+		f.expectReady("a", "False Progressing of 1")
+		f.become("yes", "web-0", "web-1")
+		f.expectReady("a", "True Available of 1")
+		f.respec(scaleTo(11))
+		f.become("yes", f.shardNames()...)
+		f.takeWrites()
+		var deleted []string
+		f.on("delete", "configmaps", func(action clienttesting.Action) error {
+			deleted = append(deleted, action.(clienttesting.DeleteAction).GetName())
+			return nil
+		})
+		f.respec(scaleTo(1))
+		footest.ExpectEqual(f.t, "the deletions", strings.Fields("web-10 web-9 web-8 web-7 web-6 web-5 web-4 web-3 web-2 web-1"), deleted)
+		f.expectReady("a", "True Available of 3")
+		if available := f.storedFoo("a").Status.AvailableReplicas; available != 1 {
+			f.t.Errorf("the status counts %d", available)
+		}
+	})
+}
+
+func TestOneOfASetIsWrittenAfterTheOther(t *testing.T) {
+	testShards(t, oneAtATime, 3, func(f *fixture) {
+		f.expectShards("the first is not ready", "web-0")
+		f.become("yes", "web-0")
+		f.expectShards("the first is ready", "web-0", "web-1")
+		f.become("yes", "web-1")
+		f.become("yes", "web-2")
+		f.expectReady("a", "True Available of 1")
+		f.become("no", "web-0")
+		drifted := f.shard("web-2")
+		drifted.Labels["owned"] = "no"
+		f.store(configMaps, drifted)
+		footest.ExpectEqual(f.t, "a later one while the first is not ready", "no", f.shard("web-2").Labels["owned"])
+		f.become("yes", "web-0")
+		footest.ExpectEqual(f.t, "a later one when the first is ready", "yes", f.shard("web-2").Labels["owned"])
+	})
+}
+
+func TestARenamedSetStaysInService(t *testing.T) {
+	testShards(t, plain, 2, func(f *fixture) {
+		f.become("yes", "web-0", "web-1")
+		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
+		f.expectShards("the new ones are not ready", "api-0", "api-1", "web-0", "web-1")
+		if message := footest.ReadyOf(f.storedFoo("a").Status).Message; !strings.Contains(message, `"web-0" stays in service`) {
+			f.t.Errorf("the message is %q", message)
+		}
+		f.become("yes", "api-0")
+		f.expectShards("one is not ready", "api-0", "api-1", "web-0", "web-1")
+		f.become("yes", "api-1")
+		f.expectShards("all are ready", "api-0", "api-1")
+		f.expectReady("a", "True Available of 2")
+	})
+}
+
+// A set that shrinks because its last is broken does not wait for that one.
+func TestASetShrinksWhileItsLastIsNotReady(t *testing.T) {
+	testShards(t, oneAtATime, 3, func(f *fixture) {
+		f.become("yes", "web-0")
+		f.become("yes", "web-1")
+		f.respec(scaleTo(2))
+		f.expectShards("the last is not ready", "web-0", "web-1")
+		f.expectReady("a", "True Available of 2")
+	})
+}
+
+func TestARefusedOneOfASetDoesNotHoldUpTheOthers(t *testing.T) {
+	refused := apierrors.NewForbidden(configMaps.GroupResource(), "web-1", nil)
+	testShards(t, plain, 3, func(f *fixture) {
+		f.become("yes", "web-0", "web-1", "web-2")
+		f.on("create", "configmaps", func(action clienttesting.Action) error {
+			if action.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName() == "api-1" {
+				return refused
+			}
+			return nil
+		})
+		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
+		f.expectShards("one is refused", "api-0", "api-2", "web-0", "web-1", "web-2")
+		f.become("yes", "api-0", "api-2")
+		ready := f.expectReady("a", "False ConfigMapFailed of 2")
+		if !strings.Contains(ready.Message, "web-1") {
+			f.t.Errorf("the message is %q", ready.Message)
+		}
+		f.respec(scaleTo(1))
+		f.expectShards("the refused one is no longer wanted", "api-0")
+	})
+}
+
+func TestASetNamesEachOnce(t *testing.T) {
+	twice := func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) {
+		row.Names = func(foo *samplev1alpha1.Foo) []string {
+			return []string{foo.Spec.DeploymentName, foo.Spec.DeploymentName}
+		}
+	}
+	testShards(t, twice, 2, func(f *fixture) {
+		f.become("yes", "web")
+		f.expectShards("one", "web")
+		ready := f.expectReady("a", "False ConfigMapConflict of 1")
+		footest.ExpectEqual(f.t, "the message", `The Foo wants ConfigMap "web" twice: change spec.deploymentName`, ready.Message)
+	})
+}
+
+// TestNothingIsRememberedOfASetAtRest would fail if what has left a set stayed in memory.
+func TestNothingIsRememberedOfASetAtRest(t *testing.T) {
+	testShards(t, plain, 3, func(f *fixture) {
+		f.become("yes", "web-0", "web-1", "web-2")
+		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
+		f.become("yes", "api-0", "api-1", "api-2")
+		advance(time.Hour)
+		f.become("yes", "api-0") // so that it is synced again, as at a resync
+		f.expectForgotten("a")
+	})
+}
+
+// secret is named by the Foo "a".
+func secret(value string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: footest.Namespace, UID: "secret"}, Data: map[string][]byte{"key": []byte(value)},
+	}
+}
+
+// naming declares Foos with one ConfigMap that name a Secret, with an informer or without.
+func naming(hasInformer bool, change func(ref *plan.Ref[*samplev1alpha1.Foo, *corev1.Secret])) func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
+	ref := plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]{
+		Kind: "Secret", Resource: secrets, NamedBy: "spec.deploymentName",
+		Names:  func(foo *samplev1alpha1.Foo) []string { return []string{foo.Spec.DeploymentName} },
+		Digest: func(secret *corev1.Secret) any { return secret.Data },
+		Judge: func(secret *corev1.Secret) plan.Readiness {
+			if len(secret.Data["key"]) == 0 {
+				return plan.Stalled("SecretFailed", "Secret %q has no key", secret.Name)
+			}
+			return plan.Ready("")
+		},
+	}
+	change(&ref)
+	return func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
+		var informer cache.SharedIndexInformer
+		if hasInformer {
+			informer = clients.KubeInformers.Core().V1().Secrets().Informer()
+		}
+		return []table.Row[*samplev1alpha1.Foo]{
+			table.Uses(ref, informer, clients.Kube.CoreV1().Secrets),
+			table.Owns(shards(plain), clients.KubeInformers.Core().V1().ConfigMaps().Informer(), clients.Kube.CoreV1().ConfigMaps),
+		}
+	}
+}
+
+func asDeclared(*plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]) {}
+
+// forBoth runs a test with and without an informer, and tells it how long a change may take to be seen.
+func forBoth(t *testing.T, change func(ref *plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]), body func(f *fixture, see func())) {
+	t.Helper()
+	for name, seen := range map[string]time.Duration{"informer": time.Second, "polled": plan.DefaultPoll * 11 / 10} {
+		t.Run(name, func(t *testing.T) {
+			testRow(t, naming(name == "informer", change), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
+				body(f, func() { advance(seen) })
+			})
+		})
+	}
+}
+
+func TestAReferenceIsFollowed(t *testing.T) {
+	forBoth(t, asDeclared, func(f *fixture, see func()) {
+		f.become("yes", "web-0")
+		ready := f.expectReady("a", "False SecretMissing of 1")
+		footest.ExpectEqual(f.t, "the message", `Secret "web" does not exist in the namespace of the Foo: create it, or change spec.deploymentName`, ready.Message)
+		f.store(secrets, secret("1"))
+		see()
+		f.expectReady("a", "True Available of 1")
+		digest := f.shard("web-0").Annotations["secret"]
+		for i := range 20 {
+			f.store(secrets, secret(fmt.Sprint(2+i)))
+			see()
+			next := f.shard("web-0").Annotations["secret"]
+			if next == digest || next == "" {
+				t := f.t
+				t.Fatalf("after change %d, the digest is still %q", i, next)
+			}
+			digest = next
+			f.expectReady("a", "True Available of 1")
+		}
+		f.takeWrites()
+		labeled := secret("21")
+		labeled.Labels = map[string]string{"team": "a"}
+		f.store(secrets, labeled)
+		see()
+		f.expectWrites()
+		f.store(secrets, secret(""))
+		see()
+		f.expectReady("a", "False SecretFailed of 1")
+		footest.Must(f.t, f.api.Delete(f.kubeClient.Tracker(), secrets, footest.Namespace, "web"))
+		see()
+		f.expectReady("a", "False SecretMissing of 1")
+		f.respec(scaleTo(2))
+		f.expectShards("one more, although the Secret is missing", "web-0", "web-1")
+	})
+}
+
+func TestAReferenceMayHoldBackTheChildren(t *testing.T) {
+	forBoth(t, func(ref *plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]) { ref.Blocks = true }, func(f *fixture, see func()) {
+		f.expectShards("the Secret is missing")
+		f.store(secrets, secret(""))
+		see()
+		f.expectShards("the Secret is unfit")
+		f.store(secrets, secret("1"))
+		see()
+		f.expectShards("the Secret is fit", "web-0")
+	})
+}
+
+// A Secret that thousands of Foos name is read once for each version, and at rest not at all.
+func TestManyOwnersNameOneSecret(t *testing.T) {
+	testRow(t, naming(true, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
+		for i := range 20 {
+			foo := footest.Foo(fmt.Sprint("b-", i), footest.WithReplicas(0))
+			f.put(foo)
+		}
+		f.store(secrets, secret("1"))
+		f.become("yes", "web-0")
+		f.takeWrites()
+		f.store(secrets, secret("2"))
+		advance(time.Minute)
+		if reads := f.count("get secrets"); reads < 1 || reads > 2 { // two workers may read at the same time
+			f.t.Errorf("the Secret is read %d times", reads)
+		}
+		f.takeWrites()
+		advance(time.Hour)
+		footest.ExpectEqual(f.t, "reads at rest", 0, f.count("get secrets"))
+	})
+}
+
+func TestASyncThatIsAskedForReadsReferences(t *testing.T) {
+	testRow(t, naming(false, asDeclared), footest.Foo("a", footest.WithReplicas(0)), func(f *fixture) {
+		f.store(secrets, secret("1"))
+		advance(2 * plan.DefaultPoll)
+		f.store(secrets, secret(""))
+		foo := f.storedFoo("a")
+		metav1.SetMetaDataAnnotation(&foo.ObjectMeta, f.kind.SyncRequested(), "now")
+		f.put(foo)
+		advance(time.Second)
+		f.expectReady("a", "False SecretFailed of 1")
+	})
+}
+
+func TestAReferenceThatMayNotBeRead(t *testing.T) {
+	testRow(t, naming(false, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
+		f.store(secrets, secret("1"))
+		advance(2 * plan.DefaultPoll)
+		forbidden := f.refuse("get", "secrets", apierrors.NewForbidden(secrets.GroupResource(), "web", nil))
+		f.become("yes", "web-0")
+		advance(2 * time.Minute)
+		f.expectReady("a", "False SecretFailed of 1")
+		f.respec(scaleTo(2))
+		f.expectShards("the children are synced", "web-0", "web-1")
+		forbidden.over.Store(true)
+		advance(10 * time.Minute)
+		f.become("yes", "web-1")
+		f.expectReady("a", "True Available of 2")
+	})
+}
