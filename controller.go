@@ -84,11 +84,8 @@ type Config struct {
 	FightPeriod time.Duration
 }
 
-// NewController returns the Controller of a kind. Call it before starting the informers.
-func NewController(config Config, kind *table.Kind) (*Controller, error) {
-	if err := kind.Prepare(); err != nil {
-		return nil, fmt.Errorf("preparing the informers: %w", err)
-	}
+// NewController returns the Controller of a kind, whose informers table.Prepare has prepared.
+func NewController(config Config, kind *table.Kind) *Controller {
 	work := queue.New(config.Name, config.Clock)
 	c := &Controller{
 		kind:        kind,
@@ -110,7 +107,7 @@ func NewController(config Config, kind *table.Kind) (*Controller, error) {
 	for _, row := range kind.Rows {
 		c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
 	}
-	return c, nil
+	return c
 }
 
 // Resource returns the resource's name, such as "foos".

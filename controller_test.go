@@ -33,6 +33,7 @@ import (
 	"example.com/sample-controller/pkg/process/metrics"
 	"example.com/sample-controller/pkg/reconcile/memory"
 	"example.com/sample-controller/pkg/reconcile/queue"
+	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -57,12 +58,12 @@ func syncOnce(t *testing.T, foo *samplev1alpha1.Foo, deployments ...runtime.Obje
 		Kube: kubeClient, Custom: fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers,
 	}, kinds.Options{Image: "nginx:1.29"})
 	kind.Rows, kind.Children = kind.Rows[:1], kind.Children[:1] // only the Deployment, whatever else a Foo may own one day
-	controller, err := NewController(Config{
-		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New("sample-controller", "Foo"),
-	}, kind)
-	if err != nil {
+	if err := table.Prepare(kind); err != nil {
 		t.Fatal(err)
 	}
+	controller := NewController(Config{
+		Recorder: record.NewFakeRecorder(10), Clock: clocktesting.NewFakeClock(now.Time), CallTimeout: time.Minute, Metrics: metrics.New("sample-controller", "Foo"),
+	}, kind)
 	ctx, stop := context.WithCancel(t.Context())
 	kubeInformers.StartWithContext(ctx)
 	fooInformers.StartWithContext(ctx)

@@ -174,10 +174,11 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 	if declare == nil {
 		declare = func(clients kinds.Clients) *table.Kind { return kindOf(owner, clients) }
 	}
-	controller, err := NewController(Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New("sample-controller", "Foo")}, declare(clients))
-	footest.Must(f.t, err)
-	f.Controller, f.events = controller, recorder.Events
-	f.t.Cleanup(controller.queue.ShutDown)
+	kind := declare(clients)
+	footest.Must(f.t, table.Prepare(kind))
+	config := Config{Recorder: recorder, Clock: now, CallTimeout: 30 * time.Second, Metrics: metrics.New("sample-controller", "Foo")}
+	f.Controller, f.events = NewController(config, kind), recorder.Events
+	f.t.Cleanup(f.queue.ShutDown)
 	return kubeInformers, fooInformers
 }
 

@@ -171,19 +171,17 @@ func run(ctx context.Context, opts Options) error {
 }
 
 // newControllers returns the controller of each kind. Their metrics and work queues are named
-// after the kinds, except for those of the first.
-func newControllers(config Config, kinds []*table.Kind) ([]*Controller, error) {
-	var controllers []*Controller
+// after the kinds, except for those of the first. Call it before starting the informers.
+func newControllers(config Config, kinds []*table.Kind) (controllers []*Controller, _ error) {
+	if err := table.Prepare(kinds...); err != nil {
+		return nil, fmt.Errorf("preparing the informers: %w", err)
+	}
 	for i, kind := range kinds {
 		of := config
 		if i > 0 {
 			of.Name, of.Metrics = config.Name+"-"+kind.Resource.Resource, config.Metrics.ForKind(kind.Name)
 		}
-		c, err := NewController(of, kind)
-		if err != nil {
-			return nil, err
-		}
-		controllers = append(controllers, c)
+		controllers = append(controllers, NewController(of, kind))
 	}
 	return controllers, nil
 }

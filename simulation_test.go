@@ -40,6 +40,7 @@ import (
 	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/reconciletest"
+	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/simulation/explore"
 	"example.com/sample-controller/tools/preview"
@@ -75,12 +76,13 @@ func startSimulated(owner *footest.OwnerRow) reconciletest.Start {
 			kubeInformers.Shutdown()
 			fooInformers.Shutdown()
 		}()
-		controller, err := NewController(Config{
-			Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: reconciletest.CallTimeout, Metrics: simulatedMetrics,
-		}, kindOf(owner, kinds.Clients{Kube: kube, Custom: foos, KubeInformers: kubeInformers, CustomInformers: fooInformers}))
-		if err != nil {
+		kind := kindOf(owner, kinds.Clients{Kube: kube, Custom: foos, KubeInformers: kubeInformers, CustomInformers: fooInformers})
+		if err := table.Prepare(kind); err != nil {
 			return err
 		}
+		controller := NewController(Config{
+			Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: reconciletest.CallTimeout, Metrics: simulatedMetrics,
+		}, kind)
 		kubeInformers.StartWithContext(ctx)
 		fooInformers.StartWithContext(ctx)
 		kubeInformers.WaitForCacheSyncWithContext(ctx)
@@ -113,12 +115,12 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 		Kube: parts.Kubernetes, Custom: parts.Custom, KubeInformers: parts.KubeInformers, CustomInformers: parts.CustomInformers,
 	})
 	foos.Resource.Version = cmp.Or(parts.Version, foos.Resource.Version)
-	controller, err := NewController(Config{Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics}, foos)
-	if err != nil {
+	if err := table.Prepare(foos); err != nil {
 		return explore.Subject{}, err
 	}
+	controller := NewController(Config{Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics}, foos)
 	controller.queue.TypedDelayingInterface = parts.Queue
-	_, err = controller.addEventHandlers(context.Background())
+	_, err := controller.addEventHandlers(context.Background())
 	return explore.Subject{Controller: controller, State: exploredState, ProcessNextWorkItem: controller.processNextWorkItem}, err
 }
 
@@ -239,7 +241,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool,
 			footest.CheckWanted(t, object, known)
 		}
 	}
-	return append(f.takeWrites(), f.()...)
+	return append(f.takeWrites(), f.recorded()...)
 }
 
 // checkChange fails if the sync changed or deleted an object that the Foo does not control, or

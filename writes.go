@@ -237,7 +237,8 @@ func (s *ownerSync) recheckOwner(ctx context.Context) error {
 }
 
 // wrote records a child as the API server stored it, reduced to the fields that the cache
-// will keep.
+// will keep for this row. A cache that other kinds share may keep more, which no decision of
+// this kind reads.
 func (s *ownerSync) wrote(ctx context.Context, step *plan.Step, verb, did string, stored plan.Object) (plan.Outcome, error) {
 	kept, err := step.Transform(stored)
 	if err != nil {

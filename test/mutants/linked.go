@@ -109,7 +109,7 @@ var Linked = []Mutant{
 	{"messages have no bound", "plan.Truncate", Always("limit", "len")},
 	{"no Event is a warning", "plan.EventType", Value("corev1.EventTypeNormal", "EventTypeWarning")},
 	{"a status of the older generation counts as ready", "plan.setCondition", Value("max(1, $-1)", "GetGeneration")},
-	{"the cache lacks the consent to an adoption", "plan.ChildKind.Transform", Without("consentIn")},
+	{"the cache lacks the consent to an adoption", "plan.ChildKind.retain", Without("consentIn")},
 	{"the cache keeps whatever somebody writes into an annotation", "plan.Kind.consentIn", Never("MaxKept")},
 	{"a list element without its key can't be repaired", "plan.strategicPatch", Without("dropCommonLists")},
 	{"of two elements with a name one is compared", "plan.fieldsOf", Never("taken")},

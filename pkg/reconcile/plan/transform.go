@@ -5,11 +5,40 @@
 package plan
 
 import (
+	"maps"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 )
+
+// Transforms returns the cache.TransformFunc of a cache whose objects are owners of kinds, children of
+// rows, or both. It keeps what any of them reads of an object.
+func Transforms(owners []*Kind, rows []*ChildKind) cache.TransformFunc {
+	switch {
+	case len(owners) == 1 && len(rows) == 0:
+		return owners[0].Transform
+	case len(owners) == 0 && len(rows) == 1 && !rows[0].IsReference():
+		return rows[0].Transform
+	}
+	return func(object any) (any, error) {
+		found, ok := object.(Object)
+		if !ok {
+			return object, nil // a tombstone
+		}
+		kept := emptyLike(found)
+		keepIdentity(kept, found)
+		for _, row := range rows {
+			row.retain(kept, found)
+		}
+		// Owners last: they keep the spec and the status whole, and a row may have kept a part.
+		for _, kind := range owners {
+			kind.retain(kept.(Owner), found.(Owner)) //nolint:forcetypeassert // the kind's type
+		}
+		return kept, nil
+	}
+}
 
 // Transform is a cache.TransformFunc for the objects of the kind. Before an owner enters an
 // informer's cache, it drops everything that no decision reads. Users who may write owners or
@@ -23,14 +52,19 @@ func (k *Kind) Transform(object any) (any, error) {
 	if !ok {
 		return object, nil // a tombstone
 	}
-	kept := reflect.New(reflect.TypeOf(owner).Elem()).Interface().(Owner) //nolint:forcetypeassert // the type of owner
+	kept := emptyLike(owner)
 	keepIdentity(kept, owner)
+	k.retain(kept, owner)
+	return kept, nil
+}
+
+// retain copies to kept what decisions read of an owner.
+func (k *Kind) retain(kept, owner Owner) {
 	if request := k.requestOf(owner); request != "" {
-		kept.SetAnnotations(map[string]string{k.SyncRequested(): request})
+		annotate(kept, k.SyncRequested(), request)
 	}
 	reflect.ValueOf(kept.GetSpec()).Elem().Set(reflect.ValueOf(owner.GetSpec()).Elem())
 	reflect.ValueOf(kept.GetStatus()).Elem().Set(reflect.ValueOf(owner.GetStatus()).Elem())
-	return kept, nil
 }
 
 // Transform is a cache.TransformFunc for the objects of a kind. It keeps the fields that an owner
@@ -43,28 +77,47 @@ func (c *ChildKind) Transform(object any) (any, error) {
 	}
 	kept := c.Empty()
 	keepIdentity(kept, found)
-	ref := metav1.GetControllerOfNoCopy(found)
-	if ref == nil {
-		kept.SetAnnotations(c.OwnerKind.consentIn(found))
-		return kept, nil
-	}
-	kept.SetOwnerReferences([]metav1.OwnerReference{c.OwnerKind.keptController(ref)})
-	if c.OwnerKind.isNamedBy(ref) {
-		c.Keep(kept, found)
-	}
+	c.retain(kept, found)
 	return kept, nil
 }
 
-// TransformReference is a cache.TransformFunc for objects that owners name and do not own. It keeps no data: only
-// what identifies an object and its version.
-func TransformReference(object any) (any, error) {
-	found, ok := object.(Object)
-	if !ok {
-		return object, nil // a tombstone
+// retain adds to kept what the decisions of a row read of an object. An object has at most one
+// controller, so of the rows that share a cache, one at most keeps fields of it, and only its kind
+// keeps the reference's API version. Of an object that owners name, nothing is kept.
+func (c *ChildKind) retain(kept, found Object) {
+	if c.IsReference() {
+		return
 	}
-	kept := &metav1.PartialObjectMetadata{}
-	keepIdentity(kept, found)
-	return kept, nil
+	ref := metav1.GetControllerOfNoCopy(found)
+	if ref == nil {
+		if by, ok := c.OwnerKind.consentIn(found); ok {
+			annotate(kept, c.OwnerKind.AdoptBy(), by)
+		}
+		return
+	}
+	isNamed := c.OwnerKind.isNamedBy(ref)
+	if isNamed || len(kept.GetOwnerReferences()) == 0 {
+		kept.SetOwnerReferences([]metav1.OwnerReference{c.OwnerKind.keptController(ref)})
+	}
+	if isNamed {
+		c.Keep(kept, found)
+	}
+}
+
+// emptyLike returns a new object of an object's type.
+func emptyLike[T Object](object T) T {
+	return reflect.New(reflect.TypeOf(object).Elem()).Interface().(T) //nolint:forcetypeassert // the type of object
+}
+
+// annotate adds an annotation to an object that is kept. It copies the others, which may be those
+// of the object from the API server.
+func annotate(kept Object, key, value string) {
+	annotations := maps.Clone(kept.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	kept.SetAnnotations(annotations)
 }
 
 // keepIdentity copies the metadata that identifies an object and its version.
@@ -95,10 +148,10 @@ func (k *Kind) keptController(ref *metav1.OwnerReference) metav1.OwnerReference 
 
 // consentIn returns the only annotation that a decision reads, if it can be the name of an
 // owner.
-func (k *Kind) consentIn(object metav1.Object) map[string]string {
-	by, ok := object.GetAnnotations()[k.AdoptBy()]
+func (k *Kind) consentIn(object metav1.Object) (by string, ok bool) {
+	by, ok = object.GetAnnotations()[k.AdoptBy()]
 	if !ok || len(by) > MaxKept {
-		return nil
+		return "", false
 	}
-	return map[string]string{k.AdoptBy(): by}
+	return by, true
 }

@@ -156,7 +156,7 @@ func (l *pageLoop) run(ctx context.Context, informers ...cache.SharedIndexInform
 			l.queue.AddAfter(cache.MetaObjectToName(page.(*Page)), gather)
 		}
 	}
-	errs := []error{l.kind.Prepare()}
+	errs := []error{table.Prepare(l.kind)}
 	for _, informer := range informers {
 		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, _ any) { add(nil) }, DeleteFunc: add})
 		errs = append(errs, err)

@@ -1,89 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What the caches keep, their indexes, and what is read from them.
+// What is read from the caches.
 
 package table
 
 import (
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 )
-
-// byControllerUID indexes children by the bucket of the UID of the owner that controls them.
-// It finds the children that an owner had under an earlier name. Owners are indexed by the names
-// of the children that they want, as the bucket of "namespace/name"; the index of each kind
-// has the name of the kind's resource.
-const byControllerUID = "controllerUID"
-
-// Prepare adds indexes to the caches, and bounds what they keep of each object. The informers must
-// not run yet.
-func (k *Kind) Prepare() error {
-	errs, resources := []error{k.Owners.Informer.SetTransform(k.Transform)}, sets.New[schema.GroupVersionResource]()
-	for _, row := range k.Rows {
-		if resources.Has(row.Resource) {
-			// Each row would delete the other's children, which it does not want.
-			errs = append(errs, fmt.Errorf("the table has two rows for %s", row.Resource.Resource))
-			continue
-		}
-		resources.Insert(row.Resource)
-		errs = append(errs, k.prepare(row))
-	}
-	for _, row := range k.References {
-		errs = append(errs, k.prepareReference(row))
-	}
-	return errors.Join(errs...)
-}
-
-func (k *Kind) prepareReference(row *Children) error {
-	if err := row.Check(); err != nil || row.Informer == nil {
-		return err
-	}
-	return errors.Join(row.Informer.SetTransform(plan.TransformReference), k.indexByName(row))
-}
-
-// indexByName indexes the owners by the names of a row's objects.
-func (k *Kind) indexByName(row *Children) error {
-	return k.Owners.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{row.namedIn(): func(owner plan.Owner) ([]string, error) {
-		names := row.NamesFor(owner)
-		buckets := make([]string, len(names))
-		for i, name := range names {
-			buckets[i] = k.buckets.of(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}.String())
-		}
-		return buckets, nil
-	}})
-}
-
-// namedIn returns the name of the index of the owners by the names of the row's objects.
-func (c *Children) namedIn() string {
-	if c.IsReference() {
-		return "reference " + c.Resource.String()
-	}
-	return c.Resource.String()
-}
-
-func (k *Kind) prepare(row *Children) error {
-	if err := row.Check(); err != nil {
-		return err
-	}
-	return errors.Join(
-		row.Informer.SetTransform(row.Transform),
-		row.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{byControllerUID: func(child plan.Object) ([]string, error) {
-			if ref := k.ControllerOf(child); ref != nil {
-				return []string{k.buckets.of(string(ref.UID))}, nil
-			}
-			return nil, nil
-		}}),
-		k.indexByName(row))
-}
 
 // Reads returns the resources that the informers read.
 func (k *Kind) Reads() []schema.GroupVersionResource {
@@ -130,7 +60,7 @@ func (c *Children) Named(key cache.ObjectName) plan.Object {
 
 // ControlledBy returns the cached objects of a row that an owner controls.
 func (k *Kind) ControlledBy(row *Children, owner plan.Owner) (controlled []plan.Object) {
-	for _, candidate := range lookUp(row.Cache, byControllerUID, k.buckets.of(string(owner.GetUID()))) {
+	for _, candidate := range lookUp(row.Cache, k.byController, k.buckets.of(string(owner.GetUID()))) {
 		if k.IsControlledBy(candidate, owner) {
 			controlled = append(controlled, candidate)
 		}
@@ -141,7 +71,7 @@ func (k *Kind) ControlledBy(row *Children, owner plan.Owner) (controlled []plan.
 // AskingFor returns the keys of at most limit owners that want a child of a row with a name, or that name an
 // object of a reference.
 func (k *Kind) AskingFor(row *Children, child cache.ObjectName, limit int) (keys []cache.ObjectName) {
-	for _, owner := range lookUp(k.Owners.Cache, row.namedIn(), k.buckets.of(child.String())) {
+	for _, owner := range lookUp(k.Owners.Cache, row.byName, k.buckets.of(child.String())) {
 		if len(keys) == limit {
 			break
 		}

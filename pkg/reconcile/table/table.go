@@ -31,6 +31,8 @@ type Kind struct {
 	References []*Children
 
 	buckets buckets
+	// byController is the name of the index of the children by their controller.
+	byController string
 }
 
 // Owners reads the objects of a kind of the program, and writes their status. The functions are those
@@ -53,6 +55,9 @@ type Children struct {
 	Create   func(ctx context.Context, child plan.Object, options metav1.CreateOptions) (plan.Object, error)
 	Patch    func(ctx context.Context, key cache.ObjectName, kind types.PatchType, patch []byte, options metav1.PatchOptions) (plan.Object, error)
 	Delete   func(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error
+
+	// byName is the name of the index of the owners by the names of the children that they want.
+	byName string
 }
 
 // Row is a row of the table of a kind whose objects have the type F.
@@ -79,7 +84,7 @@ type childClient[T plan.Object] interface {
 // clientset.SamplecontrollerV1alpha1().Foos.
 func Of[F plan.Owner, C ownerClient[F]](kind plan.Kind, informer cache.SharedIndexInformer, in func(namespace string) C, rows ...Row[F]) *Kind {
 	owners := cache.NewTypedSharedIndexInformer[plan.Owner](informer)
-	k := &Kind{Kind: &kind, buckets: newBuckets(), Owners: Owners{
+	k := &Kind{Kind: &kind, buckets: newBuckets(), byController: indexByController + nameOf(&kind), Owners: Owners{
 		Informer: owners, Cache: owners.GetTypedIndexer(),
 		Get: func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Owner, error) {
 			return untyped[plan.Owner](in(key.Namespace).Get(ctx, key.Name, options))
@@ -105,6 +110,7 @@ func Owns[F plan.Owner, T plan.Object, C childClient[T]](row plan.Row[F, T], inf
 		children := cache.NewTypedSharedIndexInformer[plan.Object](informer)
 		return &Children{
 			ChildKind: row.Of(kind), Informer: children, Cache: children.GetTypedIndexer(),
+			byName: indexByName + nameOf(kind) + "/" + row.Resource.GroupResource().String(),
 			Get: func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Object, error) {
 				return untyped[plan.Object](in(key.Namespace).Get(ctx, key.Name, options))
 			},
@@ -133,6 +139,7 @@ func Uses[F plan.Owner, T plan.Object, C getter[T]](ref plan.Ref[F, T], informer
 			return untyped[plan.Object](in(key.Namespace).Get(ctx, key.Name, options))
 		}}
 		if informer != nil {
+			references.byName = indexByReference + nameOf(kind) + "/" + ref.Resource.GroupResource().String()
 			references.Informer = cache.NewTypedSharedIndexInformer[plan.Object](informer)
 			references.Cache = references.Informer.GetTypedIndexer()
 		}

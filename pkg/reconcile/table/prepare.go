@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the caches keep, and their indexes.
+
+package table
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+
+	"example.com/sample-controller/pkg/reconcile/plan"
+)
+
+// The names of indexes begin with these, and go on with the kind, because kinds may share a cache.
+//
+// Children are indexed by the bucket of the UID of the owner that controls them. It finds the
+// children that an owner had under an earlier name. Owners are indexed by the names of the
+// children that they want, as the bucket of "namespace/name"; each row has an index.
+const (
+	indexByController = "controllerUID/"
+	indexByName       = "childName/"
+	indexByReference  = "referenceName/"
+)
+
+// nameOf returns what tells a kind from all others, such as "Foo.samplecontroller.k8s.io".
+func nameOf(kind *plan.Kind) string {
+	return schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Name}.String()
+}
+
+// Prepare bounds what the caches of a program's kinds keep of each object, and adds indexes to them.
+// Kinds may share a cache, which then keeps what any of them reads. So call it once, with all kinds.
+// The informers must not run yet.
+func Prepare(kinds ...*Kind) error {
+	caches := cachesOf(kinds)
+	if err := errors.Join(check(kinds), checkFresh(caches)); err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range caches {
+		errs = append(errs, c.informer.SetTransform(plan.Transforms(c.owners, c.rows)))
+	}
+	for _, kind := range kinds {
+		errs = append(errs, kind.addIndexes())
+	}
+	return errors.Join(errs...)
+}
+
+// readers are the kinds and the rows that read a cache.
+type readers struct {
+	informer cache.SharedIndexInformer
+	owners   []*plan.Kind
+	rows     []*plan.ChildKind
+}
+
+// cachesOf returns the readers of each cache. A factory may return a different value for the same
+// informer each time, so the Indexer identifies a cache.
+func cachesOf(kinds []*Kind) (caches []*readers) {
+	known := map[cache.Indexer]*readers{}
+	of := func(informer cache.SharedIndexInformer) *readers {
+		c := known[informer.GetIndexer()]
+		if c == nil {
+			c = &readers{informer: informer}
+			known[informer.GetIndexer()], caches = c, append(caches, c)
+		}
+		return c
+	}
+	for _, kind := range kinds {
+		owners := of(kind.Owners.Informer)
+		owners.owners = append(owners.owners, kind.Kind)
+		for _, row := range kind.Rows {
+			children := of(row.Informer)
+			children.rows = append(children.rows, row.ChildKind)
+		}
+		for _, row := range kind.References {
+			if row.Informer != nil {
+				named := of(row.Informer)
+				named.rows = append(named.rows, row.ChildKind)
+			}
+		}
+	}
+	return caches
+}
+
+// check returns an error that names what is wrong with the declarations of kinds.
+func check(kinds []*Kind) error {
+	var errs []error
+	names := sets.New[string]()
+	for _, kind := range kinds {
+		if name := nameOf(kind.Kind); names.Has(name) {
+			errs = append(errs, fmt.Errorf("two kinds are named %s", name)) // each would take the other's children for its own
+		} else {
+			names.Insert(name)
+		}
+		errs = append(errs, kind.check())
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Kind) check() error {
+	var errs []error
+	resources := sets.New[schema.GroupResource]()
+	for _, row := range k.Rows {
+		if resource := row.Resource.GroupResource(); resources.Has(resource) {
+			// Each row would delete the other's children, which it does not want.
+			errs = append(errs, fmt.Errorf("the table of %s has two rows for %s", k.Name, resource))
+		} else {
+			resources.Insert(resource)
+		}
+		errs = append(errs, row.Check())
+	}
+	named := sets.New[string]()
+	for _, row := range k.References {
+		if named.Has(row.Kind) {
+			errs = append(errs, fmt.Errorf("the table of %s has two references to the kind %s: return the names of both in one", k.Name, row.Kind))
+		}
+		named.Insert(row.Kind)
+		errs = append(errs, row.Check())
+	}
+	return errors.Join(errs...)
+}
+
+// checkFresh returns an error if a cache has indexes of an earlier call of Prepare: what its
+// readers need would be lost.
+func checkFresh(caches []*readers) error {
+	var errs []error
+	for _, c := range caches {
+		for name := range c.informer.GetIndexer().GetIndexers() {
+			if strings.HasPrefix(name, indexByController) || strings.HasPrefix(name, indexByName) || strings.HasPrefix(name, indexByReference) {
+				errs = append(errs, fmt.Errorf("an informer has the index %s already: prepare all kinds in one call", name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Kind) addIndexes() error {
+	var errs []error
+	for _, row := range k.Rows {
+		errs = append(errs,
+			row.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{k.byController: func(child plan.Object) ([]string, error) {
+				if ref := k.ControllerOf(child); ref != nil {
+					return []string{k.buckets.of(string(ref.UID))}, nil
+				}
+				return nil, nil
+			}}),
+			k.addIndexByName(row))
+	}
+	for _, row := range k.References {
+		if row.Informer != nil {
+			errs = append(errs, k.addIndexByName(row))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Kind) addIndexByName(row *Children) error {
+	return k.Owners.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Owner]{row.byName: func(owner plan.Owner) ([]string, error) {
+		names := row.NamesFor(owner)
+		buckets := make([]string, len(names))
+		for i, name := range names {
+			buckets[i] = k.buckets.of(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}.String())
+		}
+		return buckets, nil
+	}})
+}
