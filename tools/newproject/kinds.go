@@ -5,7 +5,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +14,6 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -70,6 +69,9 @@ func childOf(name string) (c childType, err error) {
 	return c, nil
 }
 
+// isDeployment reports whether the children run Pods, so that their owner has a number of them.
+func (c childType) isDeployment() bool { return c.Kind == "Deployment" }
+
 // addition is a text that an added kind needs in front of a line of a file.
 type addition struct{ file, before, text string }
 
@@ -82,7 +84,7 @@ func addKind(ctx context.Context, root, dir string, add request, childName strin
 	add.Module, add.Group, add.Version = p.Module, p.Group, p.Version
 	n := deriveNames(add)
 	child, err := childOf(childName)
-	if err := errors.Join(checkKind(n), checkPlural(n), checkShort(n.Short), err, p.checkKind(n, child)); err != nil {
+	if err := errors.Join(checkKind(n), checkPlural(n), checkShort(n.Short), err, p.checkKind(n)); err != nil {
 		return refusal{errors.New(strings.ReplaceAll(err.Error(), "-kind=", "-add-kind="))}
 	}
 	p.names = n
@@ -103,20 +105,13 @@ func addKind(ctx context.Context, root, dir string, add request, childName strin
 	return nil
 }
 
-// checkKind returns an error if a project can't get a kind with a child.
-func (p *project) checkKind(n names, child childType) error {
+// checkKind returns an error if a project has a kind already.
+func (p *project) checkKind(n names) error {
 	file := filepath.Join(p.dir, "internal/kinds", n.Singular()+".go")
 	if _, err := os.Stat(file); err == nil {
 		return fmt.Errorf("-kind=%s: %s already exists: choose another kind", n.Kind, file)
 	}
-	files, err := filepath.Glob(filepath.Join(p.dir, "internal/kinds/*.go"))
-	for _, file := range files {
-		text, readErr := os.ReadFile(file)
-		if err = errors.Join(err, readErr); bytes.Contains(text, []byte(child.Alias+`.SchemeGroupVersion.WithResource("`+child.Resource+`")`)) {
-			return fmt.Errorf("-child=%s: %s declares this kind already, and the controllers of both would need the same informer: choose another", child.Kind, file)
-		}
-	}
-	return err
+	return nil
 }
 
 // additions returns the lines of an added kind in files of the project.
@@ -125,19 +120,27 @@ func (p *project) additions(n names, child childType) []addition {
 		return fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: [%s]\n", group, resources, verbs)
 	}
 	const controller, users = "artifacts/deploy/permissions/controller.yaml", "artifacts/deploy/permissions/users.yaml"
+	const afterRules = "- apiGroups: [\"\"]\n  resources: [events]"
+	read, write := n.Plural+", "+n.Plural+"/status", rule(n.Group, n.Plural, "create, update, patch, delete, deletecollection")
+	if child.isDeployment() {
+		read, write = read+", "+n.Plural+"/scale", write+rule(n.Group, n.Plural+"/scale", "update, patch")
+	}
 	return []addition{
 		{"internal/kinds/kinds.go", "\t\t// newproject -add-kind adds lines here.", "\t\tdeclare" + n.Kind + "(clients, options),\n"},
-		{controller, "- apiGroups: [\"\"]\n  resources: [events]", rule(n.Group, n.Plural, "get, list, watch") + rule(n.Group, n.Plural+"/status", "update") +
-			rule(n.Group, n.Plural+"/finalizers", "update") + rule(strconv.Quote(child.Group), child.Resource, "get, list, watch, create, patch, delete")},
-		{users, "---", rule(n.Group, n.Plural+", "+n.Plural+"/status", "get, list, watch")},
-		{users, rule(n.Group, deriveNames(p.request).Plural+"/scale", "update, patch"), rule(n.Group, n.Plural, "create, update, patch, delete, deletecollection")},
+		{controller, afterRules, rule(n.Group, n.Plural, "get, list, watch") + rule(n.Group, n.Plural+"/status", "update") + rule(n.Group, n.Plural+"/finalizers", "update")},
+		{controller, afterRules, rule(cmp.Or(child.Group, `""`), child.Resource, "get, list, watch, create, patch, delete")},
+		{users, "---", rule(n.Group, read, "get, list, watch")},
+		{users, rule(n.Group, deriveNames(p.request).Plural+"/scale", "update, patch"), write},
 	}
 }
 
-// add makes an addition.
+// add makes an addition, if the file does not have it: another kind may have needed the same.
 func (p *project) add(a addition) error {
 	text, err := os.ReadFile(filepath.Join(p.dir, a.file))
 	before, after, ok := strings.Cut(string(text), a.before)
+	if strings.Contains(string(text), a.text) {
+		return nil
+	}
 	if err != nil || !ok {
 		return errors.Join(err, fmt.Errorf("%s has no line %q, before which the new lines belong", a.file, strings.TrimSpace(a.before)))
 	}

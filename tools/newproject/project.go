@@ -213,7 +213,7 @@ func (p *project) fill(child childType, isFirst bool) error {
 
 		Child        childType
 		IsDeployment bool
-	}{p.names, child, child.Kind == "Deployment"}
+	}{p.names, child, child.isDeployment()}
 	return fs.WalkDir(templates, "template", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !isFirst && !strings.Contains(name, "KIND") {
 			return err

@@ -133,6 +133,44 @@ func TestAnUpdateMergesTheLoop(t *testing.T) {
 	}
 }
 
+func TestTwoKindsOfAProjectMayOwnTheSameType(t *testing.T) {
+	p := written(t)
+	add := p.request
+	add.Kind, add.Plural, add.Short = "Gadget", "", ""
+	n := deriveNames(add)
+	child, err := childOf("apps/v1/Deployment")
+	if err := errors.Join(err, p.checkKind(n)); err != nil {
+		t.Fatal(err)
+	}
+	p.names = n
+	err = p.fill(child, false)
+	for _, addition := range p.additions(n, child) {
+		err = errors.Join(err, p.add(addition))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The permissions on Deployments are there once.
+	if permissions := p.text(t, "artifacts/deploy/permissions/controller.yaml"); strings.Count(permissions, "deployments]") != 1 || !strings.Contains(permissions, "[gadgets/status]") {
+		t.Errorf("the controller may:\n%s", permissions)
+	}
+	if permissions := p.text(t, "artifacts/deploy/permissions/users.yaml"); !strings.Contains(permissions, "[gadgets/scale]") {
+		t.Errorf("users may:\n%s", permissions)
+	}
+	declared := map[string]string{}
+	for _, name := range []string{"httpmouse", "gadget"} {
+		for _, function := range regexp.MustCompile(`(?m)^func (\w+)`).FindAllStringSubmatch(p.text(t, "internal/kinds/"+name+".go"), -1) {
+			if other := declared[function[1]]; other != "" {
+				t.Errorf("the files of %s and %s both declare %s", other, name, function[1])
+			}
+			declared[function[1]] = name
+		}
+	}
+	if err := p.checkKind(n); err == nil {
+		t.Error("a kind that exists is not refused")
+	}
+}
+
 // TestFailureLeavesNothingBehind interrupts the work, and makes requests that are refused.
 func TestFailureLeavesNothingBehind(t *testing.T) {
 	for say, test := range map[string]struct{ args, want string }{
@@ -185,8 +223,9 @@ func TestAProjectOfAnEarlierNewprojectIsRefused(t *testing.T) {
 	}
 }
 
-// TestNewProject makes a project, runs its tests and its demo, edits its copy of the library, and updates
-// it to another version of the library. docs/second-kind.md adds a kind to one.
+// TestNewProject makes a project, runs its tests and its demo, edits its copy of the library, adds a kind
+// that owns Deployments, too, and updates the project to another version of the library.
+// docs/second-kind.md adds a kind that owns something else.
 func TestNewProject(t *testing.T) {
 	if os.Getenv("NEW_PROJECT") == "" {
 		t.Skip("make test-new-project sets NEW_PROJECT: it takes minutes")
@@ -212,6 +251,9 @@ func TestNewProject(t *testing.T) {
 	in("make demo DEMO_FLAGS=-exit")
 	in("for dir in . namespaced; do bin/devcluster kubectl kustomize artifacts/deploy/${dir} | grep -c ^kind: || exit; done")
 	in(`echo "// edited" >>` + copyDir + `/pkg/signals/signal.go; ! make test 2>err; grep "is not the copy" err; git checkout -q .; rm err; git diff --exit-code`)
+
+	newproject("-add-kind=Gadget -child=apps/v1/Deployment -into=" + p.dir)
+	in("make test && git add -A && git commit -qm 'A second kind'")
 
 	root, err := findRoot()
 	second := t.TempDir()
