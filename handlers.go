@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
@@ -31,23 +32,11 @@ func (c *Controller) addEventHandlers(ctx context.Context) ([]cache.DoneChecker,
 		return nil, err
 	}
 	synced := []cache.DoneChecker{handlers.HasSyncedChecker()}
-	for _, row := range c.kind.Rows {
-		of := childHandlers{c, row}
-		handlers, err := row.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
-			AddFunc:    of.added,
-			UpdateFunc: of.updated,
-			DeleteFunc: of.deleted,
-		}, options)
-		if err != nil {
-			return nil, err
-		}
-		synced = append(synced, handlers.HasSyncedChecker())
-	}
-	for _, row := range c.kind.References {
+	for _, row := range slices.Concat(c.kind.Rows, c.kind.References) {
 		if row.Informer == nil {
-			continue
+			continue // a reference that is polled
 		}
-		of := referenceHandlers{c, row}
+		of := childHandlers{c, row}
 		handlers, err := row.Informer.AddTypedEventHandler(cache.TypedResourceEventHandlerDetailedFuncs[plan.Object]{
 			AddFunc:    of.added,
 			UpdateFunc: of.updated,
@@ -113,7 +102,7 @@ func (h childHandlers) updated(before, after plan.Object) {
 	if before.GetResourceVersion() == after.GetResourceVersion() {
 		return // a resync: nothing changed
 	}
-	if h.c.kind.HasSameHolder(before, after) {
+	if !h.row.IsReference() && h.c.kind.HasSameHolder(before, after) {
 		h.enqueueHolder(after)
 		return
 	}
@@ -126,9 +115,18 @@ func (h childHandlers) deleted(child cache.DeletedObject[plan.Object]) {
 		h.enqueueOwnersOf(child.OptionalObj)
 		return
 	}
-	for _, key := range h.c.kind.AskingFor(h.row, child.GetObjectName(), maxAsking) {
+	for _, key := range h.asking(child.GetObjectName()) {
 		h.c.queue.Add(key)
 	}
+}
+
+// asking returns the owners that want a child of a name, or name an object. Any number may name one.
+func (h childHandlers) asking(object cache.ObjectName) []cache.ObjectName {
+	limit := maxAsking
+	if h.row.IsReference() {
+		limit = math.MaxInt
+	}
+	return h.c.kind.AskingFor(h.row, object, limit)
 }
 
 // enqueueOwnersOf adds the owners that control a child in any of its states, and those that
@@ -143,7 +141,7 @@ func (h childHandlers) enqueueOwnersOf(states ...plan.Object) {
 		if adopter, ok := h.c.kind.AdopterKey(child); ok {
 			keys.Insert(adopter)
 		}
-		keys.Insert(h.c.kind.AskingFor(h.row, cache.MetaObjectToName(child), maxAsking)...)
+		keys.Insert(h.asking(cache.MetaObjectToName(child))...)
 	}
 	for key := range keys {
 		h.c.queue.Add(key)
@@ -158,35 +156,6 @@ func (h childHandlers) enqueueHolder(child plan.Object) {
 		key, ok = h.c.kind.AdopterKey(child)
 	}
 	if ok {
-		h.c.queue.Add(key)
-	}
-}
-
-// referenceHandlers adds the keys of the owners that name an object. Those that begin to name it have an event of
-// their own.
-type referenceHandlers struct {
-	c   *Controller
-	row *table.Children
-}
-
-func (h referenceHandlers) added(object plan.Object, isInInitialList bool) {
-	if !isInInitialList {
-		h.enqueueNaming(cache.MetaObjectToName(object))
-	}
-}
-
-func (h referenceHandlers) updated(before, after plan.Object) {
-	if before.GetResourceVersion() != after.GetResourceVersion() {
-		h.enqueueNaming(cache.MetaObjectToName(after))
-	}
-}
-
-func (h referenceHandlers) deleted(object cache.DeletedObject[plan.Object]) {
-	h.enqueueNaming(object.GetObjectName())
-}
-
-func (h referenceHandlers) enqueueNaming(object cache.ObjectName) {
-	for _, key := range h.c.kind.AskingFor(h.row, object, math.MaxInt) {
 		h.c.queue.Add(key)
 	}
 }

@@ -5,7 +5,7 @@ package mutants
 // Sync are mistakes of the handlers, the sync and the decisions. Published controllers of
 // this kind make the first ones.
 var Sync = []Mutant{
-	{"the Foos that wait for a name are not told when it is free", "main.childHandlers.enqueueOwnersOf", Without("AskingFor")},
+	{"the Foos that wait for a name are not told when it is free", "main.childHandlers.enqueueOwnersOf", Without("asking")},
 	{"the child of an earlier name stays", "main.ownerSync.carryOut", Statement("return step.AsFound(), nil", "delete")},
 	{"no status after a failed write", "main.ownerSync.run", Value("err != nil", "IsExpected")},
 	{"the status is written in each sync", "main.ownerSync.updateStatus", Never("DeepEqual")},

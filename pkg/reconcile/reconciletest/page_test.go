@@ -234,7 +234,10 @@ func (l *pageLoop) sync(ctx context.Context, key cache.ObjectName) error {
 
 // findLive reads the child that a Page wants, and those that the caches have.
 func (l *pageLoop) findLive(ctx context.Context, of *plan.ChildKind, page plan.Owner) (found plan.Found, err error) {
-	row, names, live := l.kind.Row(of), sets.New(of.Name(page)), map[string]plan.Object{}
+	live := map[string]plan.Object{}
+	found.Named = func(key cache.ObjectName) plan.Object { return live[key.Name] }
+	found.Owner = l.kind.Owner
+	row, names := l.kind.Row(of), sets.New(of.Name(page))
 	for _, child := range l.kind.ControlledBy(row, page) {
 		names.Insert(child.GetName())
 	}
@@ -251,8 +254,6 @@ func (l *pageLoop) findLive(ctx context.Context, of *plan.ChildKind, page plan.O
 		}
 		live[name] = child
 	}
-	found.Named = func(key cache.ObjectName) plan.Object { return live[key.Name] }
-	found.Owner = l.kind.Owner
 	return found, nil
 }
 
