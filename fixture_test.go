@@ -135,7 +135,9 @@ func newFixture(t *testing.T, prepare func(*fixture), world ...runtime.Object) *
 	prepare(f)
 	kubeInformers, fooInformers := f.control(footest.FooOwner, clock.RealClock{})
 	f.primary = childHandlers{f.Controller, f.kind.Rows[0]}
-	f.kind.Rows, f.kind.Children = f.kind.Rows[:1], f.kind.Children[:1]
+	if f.declare == nil {
+		f.kind.Rows, f.kind.Children = f.kind.Rows[:1], f.kind.Children[:1]
+	}
 	if !f.standBy {
 		var err error
 		f.handlersSynced, err = f.addEventHandlers(ctx)

@@ -331,7 +331,7 @@ func TestAReferenceIsFollowed(t *testing.T) {
 	forBoth(t, asDeclared, func(f *fixture, see func()) {
 		f.become("yes", "web-0")
 		ready := f.expectReady("a", "False SecretMissing of 1")
-		footest.ExpectEqual(f.t, "the message", `Secret "web" does not exist in the namespace of the Foo: create it, or change spec.deploymentName`, ready.Message)
+		footest.ExpectEqual(f.t, "the message", `Secret "web" does not exist in the namespace team-a: create it, or change spec.deploymentName`, ready.Message)
 		f.store(secrets, secret("1"))
 		see()
 		f.expectReady("a", "True Available of 1")

@@ -329,7 +329,7 @@ func (s *ownerSync) hasTakenOver(ctx context.Context, step *plan.Step) (taken bo
 	}
 	taken = true
 	for _, name := range names {
-		wanted, err := s.liveChild(ctx, step, cache.ObjectName{Namespace: s.key.Namespace, Name: name})
+		wanted, err := s.liveChild(ctx, step, step.KeyFor(s.owner, name))
 		if err != nil {
 			return false, err
 		}

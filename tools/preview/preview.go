@@ -194,7 +194,7 @@ type key struct {
 func (w World) Add(resource schema.GroupVersionResource, object plan.Object) {
 	named := key{resource: resource, namespace: object.GetNamespace(), name: object.GetName()}
 	w[named] = []plan.Object{object}
-	owned := key{resource: resource, namespace: object.GetNamespace()}
+	owned := key{resource: resource}
 	if event, ok := object.(*corev1.Event); ok {
 		owned.owner = event.InvolvedObject.UID
 	} else if ref := metav1.GetControllerOfNoCopy(object); ref != nil {
@@ -220,6 +220,6 @@ func (w World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object {
 
 // Below returns the objects of a resource that an object controls, or the Events about it, sorted by name.
 func (w World) Below(resource schema.GroupVersionResource, owner plan.Object) []plan.Object {
-	below := w[key{resource: resource, namespace: owner.GetNamespace(), owner: owner.GetUID()}]
+	below := w[key{resource: resource, owner: owner.GetUID()}]
 	return slices.SortedFunc(slices.Values(below), func(a, b plan.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 }

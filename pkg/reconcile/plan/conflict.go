@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 // judgeDeletion reports that the object with the name is being deleted. Its name becomes free by
@@ -50,8 +51,12 @@ func (s *Step) judgeConflict(outcome *Outcome) Readiness {
 	if _, named := taken.GetAnnotations()[s.OwnerKind.AdoptBy()]; named {
 		overwrite = " --overwrite"
 	}
-	handOver := fmt.Sprintf("or hand it over with 'kubectl annotate%s -n %s %s %s %s=%s'",
-		overwrite, taken.GetNamespace(), strings.ToLower(s.Kind), taken.GetName(), s.OwnerKind.AdoptBy(), s.Owner.GetName())
+	in := ""
+	if taken.GetNamespace() != "" {
+		in = " -n " + taken.GetNamespace()
+	}
+	handOver := fmt.Sprintf("or hand it over with 'kubectl annotate%s%s %s %s %s=%s'",
+		overwrite, in, strings.ToLower(s.Kind), taken.GetName(), s.OwnerKind.AdoptBy(), s.Owner.GetName())
 	return Stalled(s.Kind+SuffixConflict, "%s %q exists and has no controller: %s",
 		s.Kind, taken.GetName(), strings.Join(append(otherName, "delete the "+s.Kind, handOver), ", "))
 }
@@ -64,7 +69,7 @@ func (s *Step) IsOfEarlierOwner() bool {
 		return false
 	}
 	ref := s.OwnerKind.ControllerOf(s.Found)
-	return ref != nil && ref.Name == s.Owner.GetName() && ref.UID != s.Owner.GetUID() && s.Found.GetNamespace() == s.Owner.GetNamespace()
+	return ref != nil && ref.Name == s.Owner.GetName() && ref.UID != s.Owner.GetUID() && s.OwnerKind.reaches(s.Found, s.Owner)
 }
 
 // judgeUncollected reports that an object waits for the garbage collector. Kubernetes promises no
@@ -127,7 +132,7 @@ func (c *ChildKind) IsReleasing(holder Owner, object, its Object) bool {
 	switch {
 	case IsTerminating(holder):
 		return true
-	case c.Wants(holder, object.GetName()):
+	case c.Wants(holder, cache.MetaObjectToName(object)):
 		return false
 	case its != nil && !c.OwnerKind.IsControlledBy(its, holder):
 		return false

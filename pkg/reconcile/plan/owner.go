@@ -50,14 +50,17 @@ type Kind struct {
 	// Name is its name, such as "Foo", and Resource identifies it in URLs.
 	Name     string
 	Resource schema.GroupVersionResource
+	// ClusterScoped is true if its objects have no namespace. They may own cluster-scoped objects, and
+	// objects in any namespace.
+	ClusterScoped bool
 	// Children are the kinds that its objects own, in the order in which they are written.
 	Children []*ChildKind
 	// References are the kinds that its objects name and do not own. They are read before.
 	References []*ChildKind
 }
 
-// AdoptBy returns the annotation that names, on an object without a controller, the owner in the
-// same namespace that may become its controller: "GROUP/adopt-by". Setting it requires permission to
+// AdoptBy returns the annotation that names, on an object without a controller, the owner, in the
+// same namespace unless it has none, that may become its controller: "GROUP/adopt-by". Setting it requires permission to
 // edit that object. The adoption removes it, so that each needs new consent.
 func (k *Kind) AdoptBy() string { return k.Resource.Group + "/adopt-by" }
 

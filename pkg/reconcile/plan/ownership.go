@@ -29,13 +29,28 @@ func (k *Kind) HolderKey(object metav1.Object) (key cache.ObjectName, ok bool) {
 	if ref == nil {
 		return key, false
 	}
-	return cache.ObjectName{Namespace: object.GetNamespace(), Name: ref.Name}, true
+	return k.keyBeside(object, ref.Name), true
+}
+
+// keyBeside returns the key of an owner with a name that an object in a namespace refers to.
+func (k *Kind) keyBeside(object metav1.Object, name string) cache.ObjectName {
+	key := cache.ObjectName{Namespace: object.GetNamespace(), Name: name}
+	if k.ClusterScoped {
+		key.Namespace = ""
+	}
+	return key
+}
+
+// reaches reports whether Kubernetes follows a reference of an object to an owner of the kind: in another
+// namespace the UID means nothing.
+func (k *Kind) reaches(object metav1.Object, owner Owner) bool {
+	return k.ClusterScoped || object.GetNamespace() == owner.GetNamespace()
 }
 
 // AdopterKey returns the key of the owner that may adopt an object, if its annotation names one.
 func (k *Kind) AdopterKey(object metav1.Object) (key cache.ObjectName, ok bool) {
 	name := object.GetAnnotations()[k.AdoptBy()]
-	return cache.ObjectName{Namespace: object.GetNamespace(), Name: name}, name != ""
+	return k.keyBeside(object, name), name != ""
 }
 
 // HolderOf returns the owner of the kind that controls an object, or nil. find returns the owner with
@@ -48,7 +63,7 @@ func (k *Kind) HolderOf(object Object, find func(key cache.ObjectName) Owner) Ow
 	if ref == nil {
 		return nil
 	}
-	if holder := find(cache.ObjectName{Namespace: object.GetNamespace(), Name: ref.Name}); holder != nil && holder.GetUID() == ref.UID {
+	if holder := find(k.keyBeside(object, ref.Name)); holder != nil && holder.GetUID() == ref.UID {
 		return holder
 	}
 	return nil
@@ -63,11 +78,10 @@ func (k *Kind) isNamedBy(ref *metav1.OwnerReference) bool {
 
 // IsControlledBy reports whether this very owner controls an object. The UID decides: an owner
 // that was deleted and recreated with the same name is another owner, and the garbage
-// collector is about to delete the objects of the first. An owner is in the same namespace
-// as its objects; in another namespace the UID means nothing.
+// collector is about to delete the objects of the first.
 func (k *Kind) IsControlledBy(object metav1.Object, owner Owner) bool {
 	ref := k.ControllerOf(object)
-	return ref != nil && ref.UID == owner.GetUID() && object.GetNamespace() == owner.GetNamespace()
+	return ref != nil && ref.UID == owner.GetUID() && k.reaches(object, owner)
 }
 
 // HasSameHolder reports whether two states of an object are the same for the owners that wait

@@ -16,7 +16,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 )
 
 // DefaultPoll is how long the last read of a reference counts that has no informer.
@@ -34,6 +33,8 @@ type Ref[F Owner, T Object] struct {
 	NamedBy string
 	// Names returns the names of the objects, each once.
 	Names func(owner F) []string
+	// Namespace returns the namespace of the objects, if the owners have none of their own.
+	Namespace func(owner F) string
 	// Digest returns what the children depend on, as a value for JSON. Only its hash is kept. nil means
 	// that they depend on nothing but the names.
 	Digest func(object T) any
@@ -59,7 +60,7 @@ type Seen struct {
 // Of returns the reference without its types, as one of an owner's kind.
 func (r Ref[F, T]) Of(owner *Kind) *ChildKind {
 	row := Row[F, T]{
-		Kind: r.Kind, Resource: r.Resource, NamedBy: r.NamedBy, Names: r.Names, Condition: r.Condition, Blocks: r.Blocks,
+		Kind: r.Kind, Resource: r.Resource, NamedBy: r.NamedBy, Names: r.Names, Namespace: r.Namespace, Condition: r.Condition, Blocks: r.Blocks,
 		SetOwned: func(T, F, *View) {}, Keep: func(T, T) {},
 	}
 	c := row.Of(owner)
@@ -107,7 +108,7 @@ func (c *ChildKind) Learn(live Object) Seen {
 func (w *World) decideReference(kind *ChildKind) {
 	found := w.read(kind)
 	for _, name := range kind.NamesFor(w.Owner) {
-		key := cache.ObjectName{Namespace: w.Owner.GetNamespace(), Name: name}
+		key := kind.KeyFor(w.Owner, name)
 		step := &Step{ChildKind: kind, Owner: w.Owner, View: w.view, Part: kind.part(name), Action: ActionNone, Key: key}
 		if found.Known == nil {
 			step.Known.Seen = new(kind.Learn(found.Named(key)))
@@ -158,7 +159,11 @@ func (s *Step) judgeReference(outcome *Outcome) Readiness {
 	case seen == nil:
 		return NotReady(ReasonProgressing, "%s %q has yet to be read", s.Kind, name)
 	case seen.IsMissing:
-		return Stalled(s.Kind+SuffixMissing, "%s %q does not exist in the namespace of the %s: create it%s", s.Kind, name, s.OwnerKind.Name, remedy)
+		in := ""
+		if s.Key.Namespace != "" {
+			in = " in the namespace " + s.Key.Namespace
+		}
+		return Stalled(s.Kind+SuffixMissing, "%s %q does not exist%s: create it%s", s.Kind, name, in, remedy)
 	default:
 		return seen.Readiness
 	}

@@ -36,6 +36,9 @@ type Row[F Owner, T Object] struct {
 	// Names replaces Name and Wanted if an owner may want several children of the kind, which are a
 	// set: their names, each once, in the order in which they are written. See set.go.
 	Names func(owner F) []string
+	// Namespace returns the namespace of the children, "" if the kind is cluster-scoped. nil means that of the
+	// owner. The kind of the owners must be cluster-scoped, or Kubernetes would not follow their references.
+	Namespace func(owner F) string
 	// OneAtATime is true if a child of a set is written only when those before it are ready.
 	OneAtATime bool
 	// Init sets the immutable fields of a new child, such as a selector. The caller sets the
@@ -86,7 +89,7 @@ type ChildKind struct {
 
 // Of returns the row without its types, as a row in the table of an owner's kind.
 func (r Row[F, T]) Of(owner *Kind) *ChildKind {
-	c := &ChildKind{OwnerKind: owner, flaws: r.flaws(), typeOf: reflect.TypeFor[T]()}
+	c := &ChildKind{OwnerKind: owner, flaws: r.flaws(owner), typeOf: reflect.TypeFor[T]()}
 	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition
 	c.Blocks, c.OneAtATime = r.Blocks, r.OneAtATime
 	if r.Names != nil {
@@ -94,6 +97,10 @@ func (r Row[F, T]) Of(owner *Kind) *ChildKind {
 	} else {
 		c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
 		c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
+	}
+	c.Namespace = Owner.GetNamespace
+	if r.Namespace != nil {
+		c.Namespace = func(owner Owner) string { return r.Namespace(owner.(F)) }
 	}
 	c.Init = func(child Object, owner Owner) {
 		if r.Init != nil {
@@ -123,11 +130,17 @@ func (r Row[F, T]) Of(owner *Kind) *ChildKind {
 
 // flaws returns what is wrong with the declaration of a row. Without Keep, the cache would keep none
 // of the fields that SetOwned sets, or all of each object.
-func (r Row[F, T]) flaws() (flaws []string) {
+func (r Row[F, T]) flaws(owner *Kind) (flaws []string) {
 	for _, name := range []string{"Kind", "Resource", "SetOwned", "Keep"} {
 		if reflect.ValueOf(r).FieldByName(name).IsZero() {
 			flaws = append(flaws, "lacks "+name)
 		}
+	}
+	switch {
+	case owner.ClusterScoped && r.Namespace == nil:
+		flaws = append(flaws, "lacks Namespace, because a cluster-scoped "+owner.Name+" has none")
+	case !owner.ClusterScoped && r.Namespace != nil:
+		flaws = append(flaws, "has Namespace, but Kubernetes follows the owner references of a namespaced "+owner.Name+" only in its own namespace")
 	}
 	switch {
 	case r.Name == nil && r.Names == nil:
@@ -171,7 +184,7 @@ func (c *ChildKind) Desired(owner Owner, earlier Object, view *View) Object {
 func (c *ChildKind) desired(owner Owner, name string, earlier Object, view *View) Object {
 	child := c.Empty()
 	child.SetName(name)
-	child.SetNamespace(owner.GetNamespace())
+	child.SetNamespace(c.Namespace(owner))
 	c.Init(child, owner)
 	if earlier != nil {
 		c.Inherit(child, earlier, owner)

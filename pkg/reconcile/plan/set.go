@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
 )
 
 // IsSet reports whether an owner may want several children of the kind.
@@ -44,12 +45,20 @@ func (c *ChildKind) NamesFor(owner Owner) []string {
 	return unique
 }
 
-// Wants reports whether an owner wants a child with a name.
-func (c *ChildKind) Wants(owner Owner, name string) bool {
-	if c.IsSet() {
-		return slices.Contains(c.Names(owner), name)
+// KeyFor returns the key of an owner's child with a name.
+func (c *ChildKind) KeyFor(owner Owner, name string) cache.ObjectName {
+	return cache.ObjectName{Namespace: c.Namespace(owner), Name: name}
+}
+
+// Wants reports whether an owner wants a child with a key, or names that object.
+func (c *ChildKind) Wants(owner Owner, key cache.ObjectName) bool {
+	switch {
+	case c.Namespace(owner) != key.Namespace:
+		return false
+	case c.IsSet():
+		return slices.Contains(c.Names(owner), key.Name)
 	}
-	return c.Name(owner) == name && c.Wanted(owner)
+	return c.Name(owner) == key.Name && c.Wanted(owner)
 }
 
 // PartsOf returns the parts of the steps for the children that an owner wants: see Step.
@@ -91,8 +100,9 @@ func (c *ChildKind) DecideSet(owner Owner, named func(name string) Object, contr
 	} else {
 		steps[0].Duplicate = duplicateIn(c.Names(owner))
 	}
-	wanted := sets.New(names...)
-	obsolete, inService := c.notAskedFor(owner, controlled, func(child Object) bool { return wanted.Has(child.GetName()) }, taken)
+	wanted, in := sets.New(names...), c.Namespace(owner)
+	isWanted := func(child Object) bool { return child.GetNamespace() == in && wanted.Has(child.GetName()) }
+	obsolete, inService := c.notAskedFor(owner, controlled, isWanted, taken)
 	slices.Reverse(obsolete)
 	last := steps[len(steps)-1]
 	for i, step := range steps {

@@ -134,7 +134,7 @@ func (s *Step) NewChild(earlier Object) Object {
 // name that the owner wants, or nil, and controlled are all objects of the kind that the owner controls.
 func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, view *View) *Step {
 	step := c.decide(owner, c.Name(owner), named, view)
-	isWanted := func(child Object) bool { return c.Wants(owner, child.GetName()) }
+	isWanted := func(child Object) bool { return c.Wants(owner, cache.MetaObjectToName(child)) }
 	step.Obsolete, step.InService = c.notAskedFor(owner, controlled, isWanted, step.Unwanted || c.isInPlace(step.Action, named))
 	if step.Action == ActionWait || step.Action == ActionLeave {
 		step.Obsolete = nil
@@ -146,7 +146,7 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, view 
 // decide decides what to do with the object that has the name of a child.
 func (c *ChildKind) decide(owner Owner, name string, named Object, view *View) *Step {
 	step := &Step{ChildKind: c, Owner: owner, View: view, Part: c.Kind, Found: named, Unwanted: !c.IsSet() && !c.Wanted(owner)}
-	step.Key = cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}
+	step.Key = c.KeyFor(owner, name)
 	switch {
 	case IsTerminating(owner):
 		step.Action = ActionWait
@@ -233,7 +233,7 @@ func (c *ChildKind) isOutOfService(child Object, taken bool) bool { return taken
 // IsObsolete reports whether an owner controls a child that it does not want. A child that is
 // already being deleted is not obsolete.
 func (c *ChildKind) IsObsolete(child Object, owner Owner) bool {
-	return c.isLeft(child, owner) && !c.Wants(owner, child.GetName())
+	return c.isLeft(child, owner) && !c.Wants(owner, cache.MetaObjectToName(child))
 }
 
 // isLeft reports whether an owner controls a child that is not being deleted.

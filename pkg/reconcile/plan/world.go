@@ -179,14 +179,12 @@ func (w *World) see(step *Step, outcome Outcome) {
 // decide reads the owner's objects of a kind, and decides what to do with them.
 func (w *World) decide(kind *ChildKind) {
 	found := w.read(kind)
-	named := func(owner Owner, name string) Object {
-		return found.Named(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name})
-	}
+	named := func(name string) Object { return found.Named(kind.KeyFor(w.Owner, name)) }
 	first := len(w.steps)
 	if kind.IsSet() {
-		w.steps = append(w.steps, kind.DecideSet(w.Owner, func(name string) Object { return named(w.Owner, name) }, found.Controlled, w.view)...)
+		w.steps = append(w.steps, kind.DecideSet(w.Owner, named, found.Controlled, w.view)...)
 	} else {
-		w.steps = append(w.steps, kind.Decide(w.Owner, named(w.Owner, kind.Name(w.Owner)), found.Controlled, w.view))
+		w.steps = append(w.steps, kind.Decide(w.Owner, named(kind.Name(w.Owner)), found.Controlled, w.view))
 	}
 	for _, step := range w.steps[first:] {
 		if step.Action == ActionLeave {
@@ -205,7 +203,7 @@ func (c *ChildKind) releasing(object Object, found Found) Owner {
 	}
 	var its Object
 	if !c.IsSet() && c.Wanted(holder) {
-		its = found.Named(cache.ObjectName{Namespace: holder.GetNamespace(), Name: c.Name(holder)})
+		its = found.Named(c.KeyFor(holder, c.Name(holder)))
 	}
 	if !c.IsReleasing(holder, object, its) {
 		return nil

@@ -75,7 +75,7 @@ func (k *Kind) AskingFor(row *Children, child cache.ObjectName, limit int) (keys
 		if len(keys) == limit {
 			break
 		}
-		if row.Wants(owner, child.Name) && owner.GetNamespace() == child.Namespace && !plan.IsTerminating(owner) {
+		if row.Wants(owner, child) && !plan.IsTerminating(owner) {
 			keys = append(keys, cache.MetaObjectToName(owner))
 		}
 	}

@@ -163,7 +163,7 @@ func (k *Kind) addIndexByName(row *Children) error {
 		names := row.NamesFor(owner)
 		buckets := make([]string, len(names))
 		for i, name := range names {
-			buckets[i] = k.buckets.of(cache.ObjectName{Namespace: owner.GetNamespace(), Name: name}.String())
+			buckets[i] = k.buckets.of(row.KeyFor(owner, name).String())
 		}
 		return buckets, nil
 	}})

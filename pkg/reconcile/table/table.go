@@ -127,6 +127,12 @@ func Owns[F plan.Owner, T plan.Object, C childClient[T]](row plan.Row[F, T], inf
 	}
 }
 
+// ClusterScoped returns the generated client of a cluster-scoped kind, such as kubeClient.CoreV1().Namespaces, for Of,
+// Owns and Uses.
+func ClusterScoped[C any](in func() C) func(namespace string) C {
+	return func(string) C { return in() }
+}
+
 // Uses is a row of objects that owners name and do not own, whose rights are those of their client, such as
 // kubeClient.CoreV1().ConfigMaps. An informer of metadata is enough: only names and versions are kept of each
 // object, and one whose version is new is read live.
