@@ -103,7 +103,9 @@ func NewController(config Config, kind *table.Kind) *Controller {
 		metrics:     config.Metrics,
 	}
 	c.metrics.CountRefusalsBy(failure.Causes...)
-	c.metrics.CountWritesTo(c.statusResource(), "update")
+	if !kind.IsOthers() {
+		c.metrics.CountWritesTo(c.statusResource(), "update")
+	}
 	for _, row := range kind.Rows {
 		c.metrics.CountWritesTo(row.Resource.Resource, "create", "update", "delete")
 	}
@@ -322,6 +324,10 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	after := world.Status(metav1.NewTime(s.c.clock.Now()))
 	if plan.IsAtRest(after) {
 		s.c.rollouts.End(s.key)
+	}
+	if s.c.kind.IsOthers() {
+		s.tell(after, err == nil)
+		return again, err
 	}
 	wait, statusErr := s.updateStatus(ctx, after, err == nil)
 	return plan.Sooner(again, wait), errors.Join(statusErr, err)

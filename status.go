@@ -85,6 +85,17 @@ func (s *ownerSync) sendStatus(ctx context.Context, after plan.Owner) error {
 	return nil
 }
 
+// reported returns the generation that the owner's status describes, 0 if it describes none, or a negative number for
+// another one of an owner without a status.
+func (s *ownerSync) reported() int64 {
+	if s.c.kind.IsOthers() && s.known.Synced != 0 && s.known.Synced != s.owner.GetGeneration() {
+		return -1
+	} else if s.c.kind.IsOthers() {
+		return s.known.Synced
+	}
+	return s.lastSent().GetObservedGeneration()
+}
+
 // lastSent returns the owner with the status last sent, so that one that the CRD drops has one Event.
 func (s *ownerSync) lastSent() plan.Owner {
 	if s.known.Pruned != nil {
@@ -94,5 +105,21 @@ func (s *ownerSync) lastSent() plan.Owner {
 }
 
 func (s *ownerSync) recordTransition(owner plan.Owner, ready *metav1.Condition) {
-	s.c.recorder.Event(owner, plan.EventType(ready.Reason), ready.Reason, ready.Message)
+	s.c.recorder.Event(s.c.kind.Subject(owner), plan.EventType(ready.Reason), ready.Reason, ready.Message)
+}
+
+// tell records an Event if the reason why an owner is not ready is another one, for a kind that isn't the program's own: its
+// status is not written.
+func (s *ownerSync) tell(after plan.Owner, complete bool) {
+	if complete {
+		s.known.Synced = s.owner.GetGeneration()
+	}
+	ready, reason := plan.ReadyOf(after), ""
+	if ready.Status != metav1.ConditionTrue {
+		reason = ready.Reason
+	}
+	if s.known.Told != reason {
+		s.known.Told = reason
+		s.recordTransition(s.owner, ready)
+	}
 }

@@ -29,7 +29,7 @@ import (
 // before the status is written, so that the event of that write does not wake the key.
 func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
 	if !step.IsReference() && !s.c.backoff.IsFailing(s.key, queue.PartStatus) && !s.c.crdMismatch.HasNoSubresource() { // else the status does not tell
-		s.known.Step(step).ObserveSpec(step, s.lastSent().GetObservedGeneration())
+		s.known.Step(step).ObserveSpec(step, s.reported())
 	}
 	inputs, outcome := step.Inputs(), step.AsFound()
 	err := s.c.backoff.Try(s.key, step.Part, inputs)
@@ -212,7 +212,7 @@ func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome plan.
 	again := fight.By.Name != fieldManager && s.c.opponents.Observe(s.owner, step.Kind, fight)
 	if again && repairs.Count() == 1 { // the last one had lasted, so that this is no fight
 		message := fight.Describe(step.ChildKind)
-		s.c.recorder.Event(s.owner, corev1.EventTypeWarning, plan.ReasonRepairsUndone, message)
+		s.c.recorder.Event(s.c.kind.Subject(s.owner), corev1.EventTypeWarning, plan.ReasonRepairsUndone, message)
 		klog.FromContext(ctx).Info("Another client makes the same repair necessary again and again", "opponent", fight.By.Name, "message", message)
 	}
 	return known.ObserveFights(step, outcome, s.c.fightPeriod, now)

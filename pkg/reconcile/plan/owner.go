@@ -5,6 +5,8 @@
 package plan
 
 import (
+	"cmp"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,6 +55,11 @@ type Kind struct {
 	// ClusterScoped is true if its objects have no namespace. They may own cluster-scoped objects, and
 	// objects in any namespace.
 	ClusterScoped bool
+	// Group is the group of annotations. "" means that of the resource.
+	Group string
+	// Keep copies what decisions read of an object of a kind that isn't the program's own. It is nil for
+	// the program's own kinds, of which spec and status are kept.
+	Keep func(kept, found Object)
 	// Children are the kinds that its objects own, in the order in which they are written.
 	Children []*ChildKind
 	// References are the kinds that its objects name and do not own. They are read before.
@@ -62,14 +69,16 @@ type Kind struct {
 // AdoptBy returns the annotation that names, on an object without a controller, the owner, in the
 // same namespace unless it has none, that may become its controller: "GROUP/adopt-by". Setting it requires permission to
 // edit that object. The adoption removes it, so that each needs new consent.
-func (k *Kind) AdoptBy() string { return k.Resource.Group + "/adopt-by" }
+func (k *Kind) AdoptBy() string { return k.group() + "/adopt-by" }
 
 // SyncRequested returns the annotation of an owner that asks for a sync now: "GROUP/sync-requested". Each new
 // value, such as a time, ends each back-off and each pause of that owner once.
-func (k *Kind) SyncRequested() string { return k.Resource.Group + "/sync-requested" }
+func (k *Kind) SyncRequested() string { return k.group() + "/sync-requested" }
+
+func (k *Kind) group() string { return cmp.Or(k.Group, k.Resource.Group) }
 
 // requestOf returns the sync that an owner's user asks for, or "". A longer text than the caches keep is none.
-func (k *Kind) requestOf(owner Owner) string {
+func (k *Kind) requestOf(owner Object) string {
 	if request := owner.GetAnnotations()[k.SyncRequested()]; len(request) <= MaxKept {
 		return request
 	}

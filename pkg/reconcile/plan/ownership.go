@@ -81,7 +81,10 @@ func (k *Kind) isNamedBy(ref *metav1.OwnerReference) bool {
 // collector is about to delete the objects of the first.
 func (k *Kind) IsControlledBy(object metav1.Object, owner Owner) bool {
 	ref := k.ControllerOf(object)
-	return ref != nil && ref.UID == owner.GetUID() && k.reaches(object, owner)
+	if ref == nil {
+		return k.IsOthers() && object.GetUID() == owner.GetUID() // fields of the owner itself
+	}
+	return ref.UID == owner.GetUID() && k.reaches(object, owner)
 }
 
 // HasSameHolder reports whether two states of an object are the same for the owners that wait

@@ -24,7 +24,7 @@ const DefaultPoll = time.Minute
 // Ref declares a kind of object that owners of the type F name and do not own, in their own namespace. Its
 // functions are pure. An object that is missing or unfit is reported, and keeps nothing else from being
 // synced, unless Blocks is true.
-type Ref[F Owner, T Object] struct {
+type Ref[F, T Object] struct {
 	// Kind is the name of the kind in messages and in View.Digest, such as "Secret".
 	Kind string
 	// Resource is the kind's resource in the API.

@@ -18,7 +18,7 @@ import (
 )
 
 // Row declares a kind of object that owners of the type F own. Its functions are pure.
-type Row[F Owner, T Object] struct {
+type Row[F, T Object] struct {
 	// Kind is the name of the kind in messages, such as "ConfigMap".
 	Kind string
 	// Resource is the kind's resource in the API.
@@ -85,6 +85,8 @@ type ChildKind struct {
 	// learn and poll are those of a reference: see Ref.
 	learn func(object Object) Seen
 	poll  time.Duration
+	// isItself is true for fields of the owner itself: see OfItself.
+	isItself bool
 }
 
 // Of returns the row without its types, as a row in the table of an owner's kind.
@@ -93,21 +95,21 @@ func (r Row[F, T]) Of(owner *Kind) *ChildKind {
 	c.Kind, c.Resource, c.NamedBy, c.ScaledBy, c.Condition = r.Kind, r.Resource, r.NamedBy, r.ScaledBy, r.Condition
 	c.Blocks, c.OneAtATime = r.Blocks, r.OneAtATime
 	if r.Names != nil {
-		c.Names = func(owner Owner) []string { return r.Names(owner.(F)) }
+		c.Names = func(owner Owner) []string { return r.Names(typed[F](owner)) }
 	} else {
-		c.Name = func(owner Owner) string { return r.Name(owner.(F)) }
-		c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(owner.(F)) }
+		c.Name = func(owner Owner) string { return r.Name(typed[F](owner)) }
+		c.Wanted = func(owner Owner) bool { return r.Wanted == nil || r.Wanted(typed[F](owner)) }
 	}
 	c.Namespace = Owner.GetNamespace
 	if r.Namespace != nil {
-		c.Namespace = func(owner Owner) string { return r.Namespace(owner.(F)) }
+		c.Namespace = func(owner Owner) string { return r.Namespace(typed[F](owner)) }
 	}
 	c.Init = func(child Object, owner Owner) {
 		if r.Init != nil {
-			r.Init(child.(T), owner.(F))
+			r.Init(child.(T), typed[F](owner))
 		}
 	}
-	c.SetOwned = func(child Object, owner Owner, view *View) { r.SetOwned(child.(T), owner.(F), view) }
+	c.SetOwned = func(child Object, owner Owner, view *View) { r.SetOwned(child.(T), typed[F](owner), view) }
 	c.Keep = func(kept, found Object) { r.Keep(kept.(T), found.(T)) }
 	c.Judge = func(child Object) Readiness {
 		if r.Judge == nil {
@@ -117,12 +119,12 @@ func (r Row[F, T]) Of(owner *Kind) *ChildKind {
 	}
 	c.Serves = func(child Object) bool { return r.Serves != nil && r.Serves(child.(T)) }
 	c.Inherit = func(child, earlier Object, owner Owner) bool {
-		return r.Inherit != nil && r.Inherit(child.(T), earlier.(T), owner.(F))
+		return r.Inherit != nil && r.Inherit(child.(T), earlier.(T), typed[F](owner))
 	}
 	c.Restarts = func(before, after Object) bool { return r.Restarts != nil && r.Restarts(before.(T), after.(T)) }
 	c.Report = func(owner Owner, child Object) {
 		if r.Report != nil {
-			r.Report(owner.(F), child.(T))
+			r.Report(typed[F](owner), child.(T))
 		}
 	}
 	return c
@@ -137,9 +139,11 @@ func (r Row[F, T]) flaws(owner *Kind) (flaws []string) {
 		}
 	}
 	switch {
+	case owner.IsOthers() && r.Report != nil:
+		flaws = append(flaws, "has Report, but a "+owner.Name+" has no status of this program")
 	case owner.ClusterScoped && r.Namespace == nil:
 		flaws = append(flaws, "lacks Namespace, because a cluster-scoped "+owner.Name+" has none")
-	case !owner.ClusterScoped && r.Namespace != nil:
+	case !owner.ClusterScoped && r.Namespace != nil && !owner.IsOthers():
 		flaws = append(flaws, "has Namespace, but Kubernetes follows the owner references of a namespaced "+owner.Name+" only in its own namespace")
 	}
 	switch {

@@ -156,6 +156,11 @@ func SaysReady(owner Owner) bool {
 		owner.GetObservedGeneration() == owner.GetGeneration()
 }
 
+// ReadyOf returns the condition Ready of an owner's status, or nil.
+func ReadyOf(owner Owner) *metav1.Condition {
+	return meta.FindStatusCondition(owner.GetConditions(), ConditionReady)
+}
+
 // CountByReady counts owners by the status of their condition Ready. A condition for an older
 // generation counts as Unknown: a changed owner must not count as ready while its status
 // can't be written.

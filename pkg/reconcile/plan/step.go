@@ -154,7 +154,7 @@ func (c *ChildKind) decide(owner Owner, name string, named Object, view *View) *
 		step.Action = ActionNone
 	case named == nil:
 		step.Action = ActionCreate
-	case c.OwnerKind.mayAdopt(named, owner):
+	case !c.isItself && c.OwnerKind.mayAdopt(named, owner):
 		step.Action, step.Drift = ActionAdopt, c.DescribeDrift(named, owner, view)
 	case IsTerminating(named):
 		step.Action = ActionWait

@@ -48,6 +48,12 @@ func Transforms(owners []*Kind, rows []*ChildKind) cache.TransformFunc {
 // A status update sends the trimmed owner, because the API server takes only the status from
 // that request.
 func (k *Kind) Transform(object any) (any, error) {
+	if found, ok := object.(Object); ok && k.IsOthers() {
+		if _, isKept := found.(*Others); isKept {
+			return object, nil
+		}
+		return k.others(found, k.keepAll), nil
+	}
 	owner, ok := object.(Owner)
 	if !ok {
 		return object, nil // a tombstone
@@ -56,6 +62,17 @@ func (k *Kind) Transform(object any) (any, error) {
 	keepIdentity(kept, owner)
 	k.retain(kept, owner)
 	return kept, nil
+}
+
+// keepAll copies what the cache keeps of an object that isn't the program's own: what decisions read, and the fields that
+// rows set in it.
+func (k *Kind) keepAll(kept, found Object) {
+	k.Keep(kept, found)
+	for _, row := range k.Children {
+		if row.isItself {
+			row.Keep(kept, found)
+		}
+	}
 }
 
 // retain copies to kept what decisions read of an owner.
@@ -86,6 +103,10 @@ func (c *ChildKind) Transform(object any) (any, error) {
 // keeps the reference's API version. Of an object that owners name, nothing is kept.
 func (c *ChildKind) retain(kept, found Object) {
 	if c.IsReference() {
+		return
+	}
+	if c.isItself {
+		c.Keep(kept, found)
 		return
 	}
 	ref := metav1.GetControllerOfNoCopy(found)

@@ -181,7 +181,9 @@ func (w *World) decide(kind *ChildKind) {
 	found := w.read(kind)
 	named := func(name string) Object { return found.Named(kind.KeyFor(w.Owner, name)) }
 	first := len(w.steps)
-	if kind.IsSet() {
+	if of, ok := w.Owner.(*Others); ok && kind.isItself {
+		w.steps = append(w.steps, kind.Decide(w.Owner, of.Object, nil, w.view))
+	} else if kind.IsSet() {
 		w.steps = append(w.steps, kind.DecideSet(w.Owner, named, found.Controlled, w.view)...)
 	} else {
 		w.steps = append(w.steps, kind.Decide(w.Owner, named(kind.Name(w.Owner)), found.Controlled, w.view))

@@ -44,8 +44,8 @@ func (k *Kind) Row(of *plan.ChildKind) *Children {
 // Find returns what the caches have of a kind of children for an owner, for plan.Kind.NewWorld.
 func (k *Kind) Find(of *plan.ChildKind, owner plan.Owner) plan.Found {
 	row := k.Row(of)
-	if of.IsReference() {
-		return plan.Found{}
+	if of.IsReference() || of.IsItself() {
+		return plan.Found{Named: row.Named, Owner: k.Owner}
 	}
 	return plan.Found{Named: row.Named, Controlled: k.ControlledBy(row, owner), Owner: k.Owner}
 }

@@ -73,6 +73,9 @@ func cachesOf(kinds []*Kind) (caches []*readers) {
 		owners := of(kind.Owners.Informer)
 		owners.owners = append(owners.owners, kind.Kind)
 		for _, row := range kind.Rows {
+			if row.Informer == nil {
+				continue // of the owner itself
+			}
 			children := of(row.Informer)
 			children.rows = append(children.rows, row.ChildKind)
 		}
@@ -103,6 +106,9 @@ func check(kinds []*Kind) error {
 
 func (k *Kind) check() error {
 	var errs []error
+	if k.IsOthers() && k.Group == "" {
+		errs = append(errs, fmt.Errorf("the kind %s isn't the program's own and lacks Group, that of the annotations", k.Name))
+	}
 	resources := sets.New[schema.GroupResource]()
 	for _, row := range k.Rows {
 		if resource := row.Resource.GroupResource(); resources.Has(resource) {
@@ -124,11 +130,16 @@ func (k *Kind) check() error {
 	return errors.Join(errs...)
 }
 
-// checkFresh returns an error if a cache has indexes of an earlier call of Prepare: what its
+// checkFresh returns an error if a cache that others read keeps owners that aren't the program's own, or if it has indexes of an earlier call of Prepare: what its
 // readers need would be lost.
 func checkFresh(caches []*readers) error {
 	var errs []error
 	for _, c := range caches {
+		for _, kind := range c.owners {
+			if kind.IsOthers() && len(c.owners)+len(c.rows) > 1 {
+				errs = append(errs, fmt.Errorf("the kind %s, which isn't the program's own, shares its informer: give it one of its own", kind.Name))
+			}
+		}
 		for name := range c.informer.GetIndexer().GetIndexers() {
 			if strings.HasPrefix(name, indexByController) || strings.HasPrefix(name, indexByName) || strings.HasPrefix(name, indexByReference) {
 				errs = append(errs, fmt.Errorf("an informer has the index %s already: prepare all kinds in one call", name))
@@ -141,6 +152,9 @@ func checkFresh(caches []*readers) error {
 func (k *Kind) addIndexes() error {
 	var errs []error
 	for _, row := range k.Rows {
+		if row.Informer == nil {
+			continue
+		}
 		errs = append(errs,
 			row.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{k.byController: func(child plan.Object) ([]string, error) {
 				if ref := k.ControllerOf(child); ref != nil {

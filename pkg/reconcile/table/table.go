@@ -61,7 +61,7 @@ type Children struct {
 }
 
 // Row is a row of the table of a kind whose objects have the type F.
-type Row[F plan.Owner] func(kind *plan.Kind) *Children
+type Row[F plan.Object] func(kind *plan.Kind) *Children
 
 // ownerClient and childClient are the methods of a generated client that a controller calls.
 type ownerClient[F plan.Owner] interface {
@@ -93,6 +93,10 @@ func Of[F plan.Owner, C ownerClient[F]](kind plan.Kind, informer cache.SharedInd
 			return untyped[plan.Owner](in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), options))
 		},
 	}}
+	return with(k, rows)
+}
+
+func with[F plan.Object](k *Kind, rows []Row[F]) *Kind {
 	for _, row := range rows {
 		children := row(k.Kind)
 		if children.IsReference() {
@@ -105,7 +109,7 @@ func Of[F plan.Owner, C ownerClient[F]](kind plan.Kind, informer cache.SharedInd
 }
 
 // Owns is a row of children. in is their generated client, such as clientset.AppsV1().Deployments.
-func Owns[F plan.Owner, T plan.Object, C childClient[T]](row plan.Row[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
+func Owns[F, T plan.Object, C childClient[T]](row plan.Row[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
 	return func(kind *plan.Kind) *Children {
 		children := cache.NewTypedSharedIndexInformer[plan.Object](informer)
 		return &Children{
@@ -133,13 +137,45 @@ func ClusterScoped[C any](in func() C) func(namespace string) C {
 	return func(string) C { return in() }
 }
 
+// OfOthers returns a kind that isn't the program's own, such as Namespace or Ingress, which has no status for the
+// program: what keeps an object from having what the rows declare is told in Events. keep copies the fields that the rows
+// read, and no others: a change of any other field changes nothing. kind needs a Group. The informer must not be
+// that of another kind or row.
+func OfOthers[F plan.Object, C getter[F]](kind plan.Kind, keep func(kept, found F), informer cache.SharedIndexInformer, in func(namespace string) C, rows ...Row[F]) *Kind {
+	kind.Keep = func(kept, found plan.Object) { keep(kept.(F), found.(F)) }
+	owners := cache.NewTypedSharedIndexInformer[plan.Owner](informer)
+	k := &Kind{Kind: &kind, buckets: newBuckets(), byController: indexByController + nameOf(&kind)}
+	k.Owners = Owners{
+		Informer: owners, Cache: owners.GetTypedIndexer(),
+		Get: func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Owner, error) {
+			live, err := in(key.Namespace).Get(ctx, key.Name, options)
+			if err != nil {
+				return nil, err
+			}
+			return untyped[plan.Owner](kind.Transform(live))
+		},
+	}
+	return with(k, rows)
+}
+
+// Sets is a row of fields of the owner itself, which isn't the program's own. in is its client, such as
+// ClusterScoped(kubeClient.CoreV1().Namespaces).
+func Sets[F plan.Object, C childClient[F]](row plan.Row[F, F], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
+	owns := Owns(row, informer, in)
+	return func(kind *plan.Kind) *Children {
+		itself := owns(kind)
+		itself.ChildKind, itself.Informer = row.OfItself(kind), nil // the owner's events are those of the row
+		return itself
+	}
+}
+
 // Uses is a row of objects that owners name and do not own, whose rights are those of their client, such as
 // kubeClient.CoreV1().ConfigMaps. An informer of metadata is enough: only names and versions are kept of each
 // object, and one whose version is new is read live.
 //
 // informer may be nil. Then the right to get is enough, and each object is read when the last read no longer
 // counts. That is right for Secrets: whoever may list their metadata may list what is in them.
-func Uses[F plan.Owner, T plan.Object, C getter[T]](ref plan.Ref[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
+func Uses[F, T plan.Object, C getter[T]](ref plan.Ref[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
 	return func(kind *plan.Kind) *Children {
 		references := &Children{ChildKind: ref.Of(kind), Get: func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Object, error) {
 			return untyped[plan.Object](in(key.Namespace).Get(ctx, key.Name, options))
