@@ -118,8 +118,12 @@ func (c *Controller) Resource() string { return c.kind.Resource.Resource }
 // statusResource returns the name of the kind's status in metrics.
 func (c *Controller) statusResource() string { return c.Resource() + "/status" }
 
-// CountByReady counts the owners in the cache by the status of their condition Ready.
+// CountByReady counts the owners in the cache by the status of their condition Ready, which is unknown for a kind that isn't
+// the program's own.
 func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
+	if c.kind.IsOthers() {
+		return map[metav1.ConditionStatus]int{metav1.ConditionUnknown: len(c.kind.Owners.Cache.List())}
+	}
 	return plan.CountByReady(c.kind.Owners.Cache.List())
 }
 
