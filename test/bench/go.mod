@@ -10,7 +10,6 @@ replace example.com/sample-controller => ../..
 
 require (
 	example.com/sample-controller v0.0.0-00010101000000-000000000000
-	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/procfs v0.22.0
 	golang.org/x/sync v0.25.0
@@ -45,6 +44,7 @@ require (
 	github.com/go-openapi/swag/typeutils v0.27.1 // indirect
 	github.com/go-openapi/swag/yamlutils v0.27.1 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
+	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect

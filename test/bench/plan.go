@@ -29,8 +29,6 @@ type sizes struct {
 	wholeFoos int
 	// attacked is how often the waits of probes are measured for ours; for the others once.
 	attacked, probes int
-	// profiled Foos wait while a profile is taken.
-	profiled int
 	// holdings lists the numbers of objects at which memory is measured: each up to few in
 	// rounds, the others once. peak Foos converge beside as many foreign Deployments.
 	holdings     []int
@@ -47,13 +45,13 @@ var (
 	// full is for docs/benchmarks.md, and quick to check that all measurements work.
 	full = sizes{
 		foos: 2000, upstreamFoos: 60, rounds: 5, mostRounds: report.MostRounds, resting: 3, rest: time.Minute, restart: 5 * time.Second,
-		wholeFoos: 300, attacked: 3, probes: 100, profiled: 10000,
+		wholeFoos: 300, attacked: 3, probes: 100,
 		holdings: []int{0, 1000, 10000}, few: 1000, holdingLimit: time.Minute, peak: 10000,
 		large: 50000, largeLimit: 2 * time.Minute, largeRest: time.Minute,
 	}
 	quick = sizes{
 		foos: 200, upstreamFoos: 15, rounds: 1, mostRounds: 1, resting: 1, rest: 4 * time.Second, restart: 2 * time.Second,
-		wholeFoos: 50, attacked: 1, probes: 10, profiled: 1000,
+		wholeFoos: 50, attacked: 1, probes: 10,
 		holdings: []int{0, 1000}, holdingLimit: 10 * time.Second, peak: 500,
 		large: 2000, largeLimit: 20 * time.Second, largeRest: 4 * time.Second,
 	}
@@ -84,10 +82,6 @@ func (r *runner) part(ctx context.Context, name string) {
 					r.waits(ctx, round, attack, controllers)
 				}
 			}
-		}
-	case "profile":
-		for _, contender := range append(controllers, sameWrites) {
-			r.profile(ctx, contender)
 		}
 	case "memory":
 		// Upstream's is in a cluster of its own: it writes the status of each Foo at its start,
@@ -170,14 +164,6 @@ func (r *runner) waits(ctx context.Context, round int, attack measure.Attack, co
 			return fmt.Sprintf("half wait at most %.0f ms, 99%% at most %.0f ms, %d too long", wait.P50*1000, wait.P99*1000, wait.Late), nil
 		})
 	}
-}
-
-// profile divides the CPU of a program among the parts of its work.
-func (r *runner) profile(ctx context.Context, contender measure.Program) {
-	r.try(ctx, fmt.Sprintf("a profile while %d Foos wait: %s", r.profiled, contender.Name), func() (summary string, err error) {
-		r.found.Profiles[contender.Name], err = r.bench.Profile(ctx, contender, r.profiled)
-		return fmt.Sprintf("%.0f µs per Foo for calls", r.found.Profiles[contender.Name]["calls: encoding, sending and decoding"]), err
-	})
 }
 
 // starts starts controllers beside objects: foreign Deployments for that table, or settled Foos.

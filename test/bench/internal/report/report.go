@@ -56,8 +56,7 @@ func render(r, hogs *results.Results) ([]byte, error) {
 		"half":      func(attack, name string) string { return wait(attack, name, halfWait) },
 		"most":      func(attack, name string) string { return wait(attack, name, mostWait) },
 		"timesIdle": func(attack string) spread { return timesIdle(r, attack) },
-		"profiled":  func() []string { return append(contenders[:3:3], bareSame) }, "profileParts": measure.ProfileParts, "cpuOfBare": cpuOfBare,
-		"number": number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 },
+		"number":    number, "count": count, "seconds": seconds, "thousandth": func(n float64) float64 { return n / 1000 },
 	}).Parse(page)
 	if err != nil {
 		return nil, err
@@ -176,18 +175,6 @@ func kinds(of results.Table) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
-}
-
-// cpuOfBare returns the CPU per Foo of the bare client with the same writes, compared with that
-// of another contender, in their profiles.
-func cpuOfBare(r *results.Results, other string) string {
-	sum := func(parts map[string]float64) (all float64) {
-		for _, part := range parts {
-			all += part
-		}
-		return all
-	}
-	return number(sum(r.Profiles[bareSame]) / sum(r.Profiles[other]))
 }
 
 // number formats a value with three significant digits, or without decimals.

@@ -30,9 +30,9 @@ const (
 )
 
 // Parts are the parts that a run of the benchmark can be limited to, and tables the tables
-// of each. The part "waits" has Waits, and "profile" has Profiles.
+// of each. The part "waits" has Waits.
 var (
-	Parts  = []string{"throughput", "whole", "waits", "profile", "memory", "large"}
+	Parts  = []string{"throughput", "whole", "waits", "memory", "large"}
 	tables = map[string][]string{
 		"throughput": {Installed, GoRun, Bare, Restart}, "whole": {Whole}, "memory": {Settled, Foreign, Peak}, "large": {Large},
 	}
@@ -52,8 +52,6 @@ type Results struct {
 	// Waits holds how long a tenant's Foos waited while another tenant attacked, by the name of
 	// the attack and of the contender.
 	Waits map[string]map[string][]Wait
-	// Profiles holds where the CPU of a contender went, in microseconds per Foo.
-	Profiles map[string]map[string]float64
 }
 
 // Wait is how long the Foos of a tenant waited until they had converged, in seconds: half of
@@ -135,7 +133,7 @@ func (c Calls) Writes() (sum float64) {
 
 // New returns empty results.
 func New() *Results {
-	r := &Results{Versions: map[string]string{}, Tables: map[string]Table{}, Waits: map[string]map[string][]Wait{}, Profiles: map[string]map[string]float64{}}
+	r := &Results{Versions: map[string]string{}, Tables: map[string]Table{}, Waits: map[string]map[string][]Wait{}}
 	for _, part := range Parts {
 		r.Forget(part)
 	}
@@ -147,11 +145,8 @@ func (r *Results) Forget(part string) {
 	for _, name := range tables[part] {
 		r.Tables[name] = Table{}
 	}
-	switch part {
-	case "waits":
+	if part == "waits" {
 		clear(r.Waits)
-	case "profile":
-		clear(r.Profiles)
 	}
 }
 
