@@ -22,7 +22,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -142,18 +141,8 @@ func writeTar(to io.Writer, files []namedFile, modified time.Time) error {
 	return archive.Close()
 }
 
-// described is an image or an index of images.
-type described interface {
-	partial.Describable
-	partial.WithRawManifest
-}
-
-// combine returns the image if there is only one. Otherwise it returns an index, from
-// which a runtime chooses the image for its platform.
-func combine(images []*platformImage) described {
-	if len(images) == 1 {
-		return images[0].Image
-	}
+// combine returns an index, from which a runtime chooses the image for its platform.
+func combine(images []*platformImage) v1.ImageIndex {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, image := range images {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{

@@ -162,69 +162,48 @@ func TestProgramsThatCannotRunAreRefused(t *testing.T) {
 	}
 }
 
-// unpack writes the images' archive and unpacks it. It returns the path of the archive, and
-// the index in it with the entry of its only image.
-func unpack(t *testing.T, tag name.Tag, images []*platformImage) (path string, all v1.ImageIndex, entry v1.Descriptor) {
-	t.Helper()
-	path, err := write(t.TempDir(), tag, images, combine(images))
-	must(t, err)
-	dir := t.TempDir()
-	must(t, exec.CommandContext(t.Context(), "tar", "-xf", path, "-C", dir).Run())
-	all, err = layout.ImageIndexFromPath(dir)
-	must(t, err)
-	manifest, err := all.IndexManifest()
-	must(t, err)
-	if len(manifest.Manifests) != 1 {
-		t.Fatalf("the archive has %+v", manifest.Manifests)
-	}
-	return path, all, manifest.Manifests[0]
-}
-
-func TestArchiveOfOnePlatform(t *testing.T) {
-	images := newImages(t, "amd64")
-	tag := newTag(t, "registry.example.com/team/controller:v1")
-	path, all, entry := unpack(t, tag, images)
-	for _, key := range []string{"org.opencontainers.image.ref.name", "io.containerd.image.name"} {
-		if entry.Annotations[key] != tag.String() {
-			t.Errorf("the annotation %s is %q", key, entry.Annotations[key])
-		}
-	}
-	fromLayout, err := all.Image(entry.Digest)
-	must(t, err)
-	fromDocker, err := tarball.ImageFromPath(path, &tag)
-	must(t, err)
-	wantConfig, err := images[0].ConfigName()
-	must(t, err)
-	for reader, image := range map[string]v1.Image{"OCI layout": fromLayout, "docker-archive": fromDocker} {
-		config, err := image.ConfigName()
+// An archive is an OCI layout of the index. That of one platform is also a docker-archive.
+func TestArchive(t *testing.T) {
+	for _, architectures := range [][]string{{"amd64"}, {"amd64", "arm64"}} {
+		images, tag := newImages(t, architectures...), newTag(t, "registry.example.com/team/controller:v1")
+		path, err := write(t.TempDir(), tag, images, combine(images))
 		must(t, err)
-		program, err := programIn(image)
+		dir := t.TempDir()
+		must(t, exec.CommandContext(t.Context(), "tar", "-xf", path, "-C", dir).Run())
+		all, err := layout.ImageIndexFromPath(dir)
 		must(t, err)
-		if config != wantConfig || string(program) != "the program for amd64" {
-			t.Errorf("%s: the config is %s, want %s, and the program %q", reader, config, wantConfig, program)
+		top, err := all.IndexManifest()
+		must(t, err)
+		for _, key := range []string{"org.opencontainers.image.ref.name", "io.containerd.image.name"} {
+			if len(top.Manifests) != 1 || top.Manifests[0].Annotations[key] != tag.String() {
+				t.Fatalf("the layout has %+v", top.Manifests)
+			}
 		}
-	}
-}
-
-func TestArchiveOfSeveralPlatforms(t *testing.T) {
-	images := newImages(t, "amd64", "arm64")
-	path, all, entry := unpack(t, newTag(t, "controller"), images)
-	found, err := all.ImageIndex(entry.Digest)
-	must(t, err)
-	manifest, err := found.IndexManifest()
-	must(t, err)
-	if manifest.Annotations["org.opencontainers.image.revision"] != commit {
-		t.Errorf("the index has the annotations %v", manifest.Annotations)
-	}
-	inside, platforms, err := imagesIn(found)
-	must(t, err)
-	for i, want := range []string{"linux/amd64", "linux/arm64"} {
-		if program, err := programIn(inside[i]); platforms[i] != want || string(program) != string(images[i].program.content) {
-			t.Errorf("%s: the program is %q (%v)", platforms[i], program, err)
+		found, err := all.ImageIndex(top.Manifests[0].Digest)
+		must(t, err)
+		manifest, err := found.IndexManifest()
+		must(t, err)
+		if manifest.Annotations["org.opencontainers.image.revision"] != commit {
+			t.Errorf("the index has the annotations %v", manifest.Annotations)
 		}
-	}
-	if _, err := tarball.ImageFromPath(path, nil); err == nil || !strings.Contains(err.Error(), "manifest.json") {
-		t.Errorf("a manifest.json can't describe several platforms: the error is %v", err)
+		for i, want := range architectures {
+			image, err := found.Image(manifest.Manifests[i].Digest)
+			must(t, err)
+			if program, err := programIn(image); manifest.Manifests[i].Platform.Architecture != want || string(program) != string(images[i].program.content) {
+				t.Errorf("%v: the program is %q (%v)", manifest.Manifests[i].Platform, program, err)
+			}
+		}
+		image, err := tarball.ImageFromPath(path, &tag)
+		if len(images) > 1 {
+			if err == nil || !strings.Contains(err.Error(), "manifest.json") {
+				t.Errorf("a manifest.json can't describe several platforms: the error is %v", err)
+			}
+			continue
+		}
+		must(t, err)
+		if program, err := programIn(image); string(program) != string(images[0].program.content) {
+			t.Errorf("as a docker-archive, the program is %q (%v)", program, err)
+		}
 	}
 }
 

@@ -54,16 +54,11 @@ func main() {
 
 func run(ctx context.Context, opts options) error {
 	if opts.claims {
-		published, err := fetch(ctx, opts.image)
-		if err != nil {
-			return err
+		line, err := claimsOf(ctx, opts.image)
+		if err == nil {
+			fmt.Println(line)
 		}
-		line, err := claimsOf(published)
-		if err != nil {
-			return fmt.Errorf("%s %w", opts.image, err)
-		}
-		fmt.Println(line)
-		return nil
+		return err
 	}
 	if opts.image == "" || opts.dir == "" || len(opts.programs) == 0 {
 		return errors.New("-image, -folder and at least one program are required")
@@ -107,7 +102,7 @@ func imagesOf(paths []string) ([]*platformImage, error) {
 }
 
 // printResult prints the image's digest, and the path of the archive.
-func printResult(archive string, tag name.Tag, images []*platformImage, whole described) error {
+func printResult(archive string, tag name.Tag, images []*platformImage, whole v1.ImageIndex) error {
 	digest, err := whole.Digest()
 	if err != nil {
 		return err

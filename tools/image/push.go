@@ -42,7 +42,7 @@ func registryOptions(ctx context.Context) []remote.Option {
 
 // push pushes the image to its registry. Without force, it first checks the tag and the programs, which must be built with the Go release
 // or a newer one.
-func push(ctx context.Context, tag name.Tag, images []*platformImage, whole described, release string, force bool) error {
+func push(ctx context.Context, tag name.Tag, images []*platformImage, whole v1.ImageIndex, release string, force bool) error {
 	if !force {
 		p := images[0].program
 		if err := errors.Join(checkCommit(p), checkRelease(p, release), checkTag(ctx, tag, whole)); err != nil {
@@ -76,7 +76,7 @@ func checkRelease(p *program, named string) error {
 
 // checkTag returns an error if the tag belongs to another image. Another push may still set the
 // tag after this check; only a registry with immutable tags prevents that.
-func checkTag(ctx context.Context, tag name.Tag, whole described) error {
+func checkTag(ctx context.Context, tag name.Tag, whole v1.ImageIndex) error {
 	digest, err := whole.Digest()
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func checkTag(ctx context.Context, tag name.Tag, whole described) error {
 }
 
 // write writes an archive of the image to dir, and returns its path.
-func write(dir string, tag name.Tag, images []*platformImage, whole described) (string, error) {
+func write(dir string, tag name.Tag, images []*platformImage, whole v1.ImageIndex) (string, error) {
 	archive, err := newArchive(tag, images, whole)
 	if err != nil {
 		return "", fmt.Errorf("making an archive of the image: %w", err)
@@ -110,7 +110,7 @@ func write(dir string, tag name.Tag, images []*platformImage, whole described) (
 
 // newArchive returns a tar file with an OCI image layout. For a single platform, it also has the
 // format of "docker save"; each reader uses the format that it knows.
-func newArchive(tag name.Tag, images []*platformImage, whole described) (archive []byte, err error) {
+func newArchive(tag name.Tag, images []*platformImage, whole v1.ImageIndex) (archive []byte, err error) {
 	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {
 		return nil, err
@@ -125,10 +125,9 @@ func newArchive(tag name.Tag, images []*platformImage, whole described) (archive
 		labelPrefix + "ref.name":   tag.String(),  // podman, skopeo
 		"io.containerd.image.name": fullName(tag), // containerd, and so docker and kind
 	})
-	if index, isIndex := whole.(v1.ImageIndex); isIndex {
-		err = path.AppendIndex(index, names)
-	} else {
-		err = errors.Join(path.AppendImage(images[0], names), writeDockerManifest(dir, tag, images[0]))
+	err = path.AppendIndex(whole, names)
+	if err == nil && len(images) == 1 {
+		err = writeDockerManifest(dir, tag, images[0])
 	}
 	if err != nil {
 		return nil, err
@@ -167,93 +166,77 @@ func writeDockerManifest(dir string, tag name.Tag, image *platformImage) error {
 	return os.WriteFile(filepath.Join(dir, "manifest.json"), content, 0o644)
 }
 
-// fetch returns the image or the index NAME@DIGEST in a registry. It returns an error if the
-// content has another digest.
-func fetch(ctx context.Context, image string) (described, error) {
+// claimsOf returns the build information in the index NAME@DIGEST in a registry: commit, Go release,
+// GOFIPS140, platforms and version, if any. Except for the platforms, it comes from the first
+// program. It is not trusted: it only determines what to build, and the result must be the same
+// index. It returns an error if the content has another digest.
+func claimsOf(ctx context.Context, name string) (string, error) {
+	images, err := fetch(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	var platforms []string
+	for _, image := range images {
+		config, err := image.ConfigFile()
+		if err != nil {
+			return "", fmt.Errorf("fetching %s: %w", name, err)
+		}
+		platforms = append(platforms, config.Platform().String())
+	}
+	content, err := programIn(images[0])
+	if err != nil {
+		return "", fmt.Errorf("%s %w", name, err)
+	}
+	p, err := newProgram(content)
+	if err != nil {
+		return "", fmt.Errorf("%s has a %s that the go command did not build: %w", name, programName, err)
+	}
+	claims, err := p.claims(platforms)
+	if err != nil {
+		return "", fmt.Errorf("%s %w", name, err)
+	}
+	return claims, nil
+}
+
+// fetch returns the images of an index in a registry, of which there is at least one.
+func fetch(ctx context.Context, image string) ([]v1.Image, error) {
 	reference, err := name.NewDigest(image)
 	if err != nil {
 		return nil, fmt.Errorf("-image=%s: must be NAME@sha256:DIGEST, because a tag can be moved to another image (%w)", image, err)
 	}
-	descriptor, err := remote.Get(reference, registryOptions(ctx)...)
+	index, err := remote.Index(reference, registryOptions(ctx)...)
 	if err != nil {
 		return nil, fmt.Errorf("fetching %s: %w", image, err)
 	}
-	if descriptor.MediaType.IsIndex() {
-		return descriptor.ImageIndex()
+	images, err := partial.FindImages(index, func(v1.Descriptor) bool { return true })
+	if err == nil && len(images) == 0 {
+		err = errors.New("it has no image")
 	}
-	return descriptor.Image()
+	if err != nil {
+		return nil, fmt.Errorf("fetching %s: %w", image, err)
+	}
+	return images, nil
 }
 
-// imagesIn returns the images of an index, or an image alone, with their platforms, such as linux/amd64.
-func imagesIn(whole described) (images []v1.Image, platforms []string, err error) {
-	if index, isIndex := whole.(v1.ImageIndex); !isIndex {
-		images = []v1.Image{whole.(v1.Image)}
-	} else if images, err = partial.FindImages(index, func(v1.Descriptor) bool { return true }); err != nil {
-		return nil, nil, err
-	}
-	for _, image := range images {
-		config, err := image.ConfigFile()
-		if err != nil {
-			return nil, nil, err
-		}
-		platforms = append(platforms, config.Platform().String())
-	}
-	return images, platforms, nil
-}
+// plainClaims matches a line of claims whose words are safe to pass to git and the go command: the commit
+// is a SHA-1 or SHA-256, as git writes them.
+var plainClaims = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})( [A-Za-z0-9][\w.+-]*){2} linux/[a-z0-9]+(,linux/[a-z0-9]+)*( [A-Za-z0-9][\w.+-]*)?$`)
 
-// claimsOf returns the build information in an image or an index: commit, Go release, GOFIPS140,
-// platforms and version, if any. Except for the platforms, it comes from the first program. It
-// is not trusted: it only determines what to build, and the result must be the same image. The
-// caller puts the image before the error's text.
-func claimsOf(whole described) (string, error) {
-	images, platforms, err := imagesIn(whole)
-	if err != nil {
-		return "", fmt.Errorf("is unreadable: %w", err)
-	}
-	if len(images) == 0 {
-		return "", errors.New("has no image")
-	}
-	content, err := programIn(images[0])
-	if err != nil {
-		return "", err
-	}
-	p, err := newProgram(content)
-	if err != nil {
-		return "", fmt.Errorf("has a %s that the go command did not build: %w", programName, err)
-	}
-	return p.claims(platforms)
-}
-
-var (
-	// A SHA-1 or SHA-256, as git writes them.
-	wholeRevision = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	plainWord     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
-	linuxPlatform = regexp.MustCompile(`^linux/[a-z0-9]+$`)
-)
-
-// claims returns the line of claims, if it is safe for the script to pass its parts to git and the
-// go command.
+// claims returns the line of claims. The caller puts the image before the error's text.
 func (p *program) claims(platforms []string) (string, error) {
-	for _, platform := range platforms {
-		if !linuxPlatform.MatchString(platform) {
-			return "", fmt.Errorf("is for the platform %q, which make image does not support", platform)
-		}
-	}
-	release, _, _ := strings.Cut(p.info.GoVersion, " ")
-	fips140 := cmp.Or(p.setting("GOFIPS140"), "off")
-	version := p.version()
 	switch {
 	case p.revision() == "":
 		return "", errors.New("does not name its commit: it was not built by make image in a git clone")
 	case p.modified():
 		return "", fmt.Errorf("was built from a tree with changes that are not in commit %s: it can't be rebuilt", p.revision())
-	case !wholeRevision.MatchString(p.revision()), version != "" && !plainWord.MatchString(version),
-		!plainWord.MatchString(release), !plainWord.MatchString(fips140):
-		return "", fmt.Errorf("claims the commit %q, version %q, Go release %q and GOFIPS140=%q, which make image never writes",
-			p.revision(), version, release, fips140)
 	}
-	line := fmt.Sprintf("%s %s %s %s %s", p.revision(), release, fips140, strings.Join(platforms, ","), version)
-	return strings.TrimSpace(line), nil
+	release, _, _ := strings.Cut(p.info.GoVersion, " ")
+	line := strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s",
+		p.revision(), release, cmp.Or(p.setting("GOFIPS140"), "off"), strings.Join(platforms, ","), p.version()))
+	if !plainClaims.MatchString(line) {
+		return "", fmt.Errorf("claims %q, which make image never writes", line)
+	}
+	return line, nil
 }
 
 // sizeLimit is larger than any uncompressed image of this project. It limits the memory for

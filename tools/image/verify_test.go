@@ -35,11 +35,11 @@ func TestClaims(t *testing.T) {
 		"a cryptographic module":       {set("GOFIPS140", "v1.0.0"), both[1:], commit + " go1.26.0 v1.0.0 linux/arm64 v1.2.3"},
 		"no commit":                    {func(p *program) { withoutGit(p) }, both, "does not name its commit"},
 		"a changed tree":               {set("vcs.modified", "true"), both, "was built from a tree with changes that are not in commit " + commit},
-		"a branch instead of a commit": {set("vcs.revision", "main"), both, `claims the commit "main", `},
-		"an option for git":            {func(p *program) { p.info.Main.Version = "--upload-pack=x" }, both, "claims the commit "},
-		"an option for go":             {func(p *program) { p.info.GoVersion = "-o" }, both, "claims the commit "},
-		"a command":                    {set("GOFIPS140", "$(x)"), both, "claims the commit "},
-		"another system":               {func(*program) {}, []string{"linux/amd64;x"}, `is for the platform "linux/amd64;x"`},
+		"a branch instead of a commit": {set("vcs.revision", "main"), both, `claims "main go1.26.0`},
+		"an option for git":            {func(p *program) { p.info.Main.Version = "--upload-pack=x" }, both, `claims "`},
+		"an option for go":             {func(p *program) { p.info.GoVersion = "-o" }, both, `claims "`},
+		"a command":                    {set("GOFIPS140", "$(x)"), both, `claims "`},
+		"another system":               {func(*program) {}, []string{"linux/amd64;x"}, `claims "`},
 	} {
 		p := programFor("amd64")
 		row.change(p)
@@ -49,7 +49,12 @@ func TestClaims(t *testing.T) {
 		}
 		t.Errorf("%s: it claims %q (%v)", name, got, err)
 	}
-	_, err := claimsOf(newImages(t, "amd64")[0])
+	images := newImages(t, "amd64")
+	tag := newRegistry(t, registry.New(quiet())).Tag("v1")
+	must(t, push(t.Context(), tag, images, combine(images), "", false))
+	digest, err := combine(images).Digest()
+	must(t, err)
+	_, err = claimsOf(t.Context(), tag.Digest(digest.String()).String())
 	if err == nil || !strings.Contains(err.Error(), "has a sample-controller that the go command did not build") {
 		t.Errorf("an image without a program: %v", err)
 	}
@@ -110,9 +115,9 @@ func TestPushRefusals(t *testing.T) {
 }
 
 // wantTag fails the test unless the tag belongs to the image.
-func wantTag(t *testing.T, tag name.Tag, image described) {
+func wantTag(t *testing.T, tag name.Tag, image *platformImage) {
 	t.Helper()
-	want, err := image.Digest()
+	want, err := combine([]*platformImage{image}).Digest()
 	must(t, err)
 	head, err := remote.Head(tag)
 	must(t, err)
