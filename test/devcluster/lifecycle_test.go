@@ -22,11 +22,12 @@ import (
 // TestKilledSupervisor kills devcluster run with SIGKILL.
 func TestKilledSupervisor(t *testing.T) {
 	dir := t.TempDir()
-	d := launch(t, dir, "run", "--", "sh", "-c", "echo ready; sleep 1000; true", dir)
+	const child = "echo ready; sleep 1000; true"
+	d := launch(t, dir, "run", "--", "sh", "-c", `sh -c "$1" "$0"; true`, dir, child)
 	d.awaitText("ready")
-	// The supervisor, five components, the command, and the process between it and the
+	// The supervisor, five components, the command with its child, and the process between it and the
 	// supervisor.
-	if found := processes(t, dir); strings.Count(found, "\n")+1 != 8 {
+	if found := processes(t, dir); strings.Count(found, "\n")+1 != 9 {
 		t.Errorf("processes before the kill:\n%s", found)
 	}
 	footest.Must(t, d.Signal(syscall.SIGKILL))

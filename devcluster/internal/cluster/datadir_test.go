@@ -5,7 +5,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,35 +103,6 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-func TestAuditPolicy(t *testing.T) {
-	const begin = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: None
-  verbs: [get, list, watch]
-`
-	const bodies = `- level: RequestResponse
-  omitManagedFields: true
-  resources:
-  - group: ""
-    resources: ["pods", "pods/*"]
-- level: RequestResponse
-  omitManagedFields: true
-  resources:
-  - group: "apps"
-    resources: ["deployments", "deployments/*"]
-`
-	const end = "- level: Metadata\n"
-	for list, want := range map[string]string{"": begin + end, "pods,deployments.apps,": begin + bodies + end} {
-		var names []string
-		must(t, listInto(&names)(list))
-		if got := auditPolicy(names); got != want {
-			t.Errorf("with %q: got\n%s", list, got)
-		}
-	}
-}
-
 func TestCountReady(t *testing.T) {
 	condition := func(status corev1.ConditionStatus) []corev1.NodeCondition {
 		return []corev1.NodeCondition{
@@ -188,39 +158,12 @@ func newPKI(t *testing.T) (layout, *authority) {
 	return l, ca
 }
 
-func TestRestartKeepsAuthoritiesAndServiceAccountKey(t *testing.T) {
-	l, _ := newPKI(t)
-	paths := []string{l.serviceAccountKey(), l.serviceAccountPublicKey()}
-	for _, ca := range []string{clusterCA, etcdCA, frontProxyCA} {
-		paths = append(paths, l.cert(ca), l.key(ca))
-	}
-	before := map[string][]byte{}
-	for _, path := range paths {
-		before[path] = read(t, path)
-	}
-	if _, err := preparePKI(l); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		if !bytes.Equal(before[path], read(t, path)) {
-			t.Errorf("%s has changed", path)
-		}
-	}
-}
-
 func TestABrokenAuthorityIsNotReplaced(t *testing.T) {
 	l, _ := newPKI(t)
 	must(t, os.WriteFile(l.key(clusterCA), []byte("no key"), 0o600))
 	if _, err := preparePKI(l); err == nil {
 		t.Error("an unreadable key was replaced")
 	}
-}
-
-func read(t *testing.T, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	return data
 }
 
 const testServer = "https://127.0.0.1:1234"

@@ -6,7 +6,6 @@ package supervise
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -27,9 +26,6 @@ func TestMain(m *testing.M) {
 	switch behavior {
 	case ExecSubcommand:
 		os.Exit(Exec(os.Args[2:]))
-	case "fail":
-		fmt.Println("out of cheese")
-		os.Exit(3)
 	case "wait":
 		OnSupervisorExit(func() { os.Exit(1) })
 		say("ready")
@@ -39,8 +35,6 @@ func TestMain(m *testing.M) {
 		OnSupervisorExit(func() { os.Exit(1) })
 		say("ready")
 		select {}
-	case "supervise":
-		supervise(os.Args[2])
 	default:
 		os.Exit(m.Run())
 	}
@@ -48,20 +42,6 @@ func TestMain(m *testing.M) {
 
 // say prints a line for awaitReady.
 func say(word string) { fmt.Printf("%s %d\n", word, os.Getpid()) }
-
-// supervise starts a process and a foreground command, and never stops them.
-func supervise(dir string) {
-	group, ctx, err := NewGroup(context.Background())
-	if err == nil {
-		err = group.Start("wait", []string{"wait"}, nil, filepath.Join(dir, "component"))
-	}
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	script := `sleep 1000 & echo "ready $!"; wait`
-	_, _ = group.RunForeground(ctx, ctx, time.Second, []string{"sh", "-c", script}, nil)
-}
 
 const waitLimit = 20 * time.Second
 
@@ -116,23 +96,6 @@ func start(t *testing.T, group *Group, behavior string) (log string) {
 	log = filepath.Join(t.TempDir(), behavior)
 	must(t, group.Start(behavior, []string{behavior}, nil, log))
 	return log
-}
-
-func TestUnexpectedExitIsReported(t *testing.T) {
-	group, ctx := newGroup(t)
-	log := start(t, group, "fail")
-	<-ctx.Done()
-	var exit *Failure
-	if !errors.As(context.Cause(ctx), &exit) {
-		t.Fatalf("the cause is %v", context.Cause(ctx))
-	}
-	if exit.Error() != "fail exited unexpectedly (exit status 3)" || exit.Log != log {
-		t.Errorf("got %+v", exit)
-	}
-	if content, err := os.ReadFile(log); err != nil || string(content) != "out of cheese\n" {
-		t.Errorf("the log: %q, %v", content, err)
-	}
-	group.Stop(t.Context(), time.Second)
 }
 
 func TestStopEndsProcessesAndIsNoFailure(t *testing.T) {
@@ -220,26 +183,6 @@ func TestNothingIsLeftOfTheForegroundCommand(t *testing.T) {
 			pid := <-pids
 			eventually(t, "the command has ended", func() bool { return !alive(pid) })
 		})
-	}
-}
-
-func TestNothingOutlivesTheSupervisor(t *testing.T) {
-	dir := t.TempDir()
-	out, err := os.Create(filepath.Join(dir, "command"))
-	must(t, err)
-	defer out.Close()
-	self, err := os.Executable()
-	must(t, err)
-	supervisor, err := os.StartProcess(self, []string{self, "supervise", dir}, &os.ProcAttr{Files: []*os.File{nil, out, out}})
-	must(t, err)
-	component := awaitReady(t, filepath.Join(dir, "component"))
-	grandchild := awaitReady(t, filepath.Join(dir, "command"))
-	must(t, supervisor.Kill())
-	if _, err := supervisor.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	for name, pid := range map[string]int{"the component": component, "the command's child": grandchild} {
-		eventually(t, name+" has ended", func() bool { return !alive(pid) })
 	}
 }
 
