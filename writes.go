@@ -87,11 +87,9 @@ func (s *ownerSync) holdBack(step *plan.Step) (outcome plan.Outcome, held bool) 
 		return outcome, false
 	}
 	known, now := s.known.Step(step), s.c.clock.Now()
-	if repairs := known.RepairsOf(step); !step.FollowsReference() {
-		repairs.Undo()
-		outcome.Again = repairs.Wait(now)
-	}
-	if outcome.Again > 0 {
+	repairs := known.RepairsOf(step)
+	repairs.Undo()
+	if outcome.Again = repairs.Wait(now); outcome.Again > 0 {
 		outcome = known.ObserveFights(step, outcome, s.c.fightPeriod, now)
 	} else if known.IsRepair(s.owner) && step.Action == plan.ActionUpdate && step.IsRestarting(step.Found, s.owner, step.View) {
 		outcome.Again = s.c.rollouts.Begin(s.key) // a change of the owner's spec does not wait
