@@ -57,6 +57,8 @@ type Controller struct {
 	replaced    *memory.Replaced
 	opponents   *memory.Opponents
 	references  *memory.References
+	// callers make the calls outside the cluster.
+	callers *table.Callers
 	// fightPeriod is how long a repair must last to end a fight.
 	fightPeriod time.Duration
 
@@ -102,6 +104,7 @@ func NewController(config Config, kind *table.Kind) *Controller {
 		callTimeout: config.CallTimeout,
 		metrics:     config.Metrics,
 	}
+	c.callers = kind.NewCallers(config.Name, config.Clock, work.Add)
 	c.metrics.CountRefusalsBy(failure.Causes...)
 	if !kind.IsOthers() {
 		c.metrics.CountWritesTo(c.statusResource(), "update")
@@ -179,6 +182,7 @@ func (c *Controller) runWorkers(ctx, leaseCtx context.Context, workers int, hand
 		for ctx.Err() == nil && c.processNextWorkItem(syncCtx) {
 		}
 	}
+	wg.Go(func() { c.callers.Run(klog.NewContext(ctx, logger)) })
 	c.queue.SetWorkers(workers, func() { wg.Go(worker) })
 	for range workers {
 		wg.Go(worker)
@@ -271,6 +275,7 @@ func (c *Controller) syncHandler(ctx context.Context, key cache.ObjectName) (aga
 		c.known.Forget(key)
 		c.replaced.Forget(key)
 		c.rollouts.End(key)
+		c.callers.Forget(key)
 		return 0, nil // the garbage collector deletes the children
 	}
 	s := &ownerSync{c: c, key: key, owner: owner, known: c.known.Of(owner)}
@@ -314,6 +319,9 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	for step := range world.Steps() {
 		world.Record(step, s.take(ctx, step))
 	}
+	if world.IsOver() {
+		return 0, nil
+	}
 	for step, outcome := range world.Children() {
 		*outcome = s.known.Step(step).ObserveProblem(step, *outcome, s.c.clock.Now())
 		if step.IsSet() { // what is known of the deletions
@@ -321,9 +329,9 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 		}
 	}
 	s.known.ForgetOthers(s.owner, s.c.kind.Kind)
-	again, err = world.Again(), world.Err()
+	err = world.Err()
 	if queue.IsExpected(err) {
-		return again, err // a stale cache, for example, says nothing about the owner: see queue.Attempt
+		return world.Again(), err // a stale cache, for example, says nothing about the owner: see queue.Attempt
 	}
 	after := world.Status(metav1.NewTime(s.c.clock.Now()))
 	if plan.IsAtRest(after) {
@@ -334,7 +342,7 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 		return again, err
 	}
 	wait, statusErr := s.updateStatus(ctx, after, err == nil)
-	return plan.Sooner(again, wait), errors.Join(statusErr, err)
+	return plan.Sooner(world.Again(), wait), errors.Join(statusErr, err)
 }
 
 // find returns what there is of a row: what the caches have, and of references, what earlier reads have learned.

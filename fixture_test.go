@@ -170,7 +170,7 @@ func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) (kubein
 	f.t.Helper()
 	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kubeClient, 0)
 	fooInformers := fooinformers.NewSharedInformerFactory(f.fooClient, 0)
-	recorder := record.NewFakeRecorder(100)
+	recorder := record.NewFakeRecorder(1000)
 	clients := kinds.Clients{Kube: f.kubeClient, Custom: f.fooClient, KubeInformers: kubeInformers, CustomInformers: fooInformers}
 	declare := f.declare
 	if declare == nil {

@@ -28,7 +28,7 @@ import (
 // back-off, unless something other than the child's status has changed. The back-off is known
 // before the status is written, so that the event of that write does not wake the key.
 func (s *ownerSync) take(ctx context.Context, step *plan.Step) plan.Outcome {
-	if !step.IsReference() && !s.c.backoff.IsFailing(s.key, queue.PartStatus) && !s.c.crdMismatch.HasNoSubresource() { // else the status does not tell
+	if step.IsChild() && !s.c.backoff.IsFailing(s.key, queue.PartStatus) && !s.c.crdMismatch.HasNoSubresource() { // else the status does not tell
 		s.known.Step(step).ObserveSpec(step, s.reported())
 	}
 	inputs, outcome := step.Inputs(), step.AsFound()
@@ -51,6 +51,9 @@ func (s *ownerSync) carryOut(ctx context.Context, step *plan.Step) (plan.Outcome
 	if step.IsReference() {
 		return s.read(ctx, step)
 	}
+	if step.IsCall() {
+		return s.c.callers.Take(step, s.requested), nil
+	}
 	if outcome, held := s.holdBack(step); held {
 		return outcome, nil
 	}
@@ -63,7 +66,9 @@ func (s *ownerSync) carryOut(ctx context.Context, step *plan.Step) (plan.Outcome
 		return s.confirm(ctx, step)
 	case plan.ActionDelete:
 		return s.delete(ctx, step)
-	case plan.ActionWait, plan.ActionLeave, plan.ActionSuspend, plan.ActionRead:
+	case plan.ActionHold, plan.ActionRelease:
+		return s.setFinalizer(ctx, step)
+	case plan.ActionCall, plan.ActionUndo, plan.ActionWait, plan.ActionLeave, plan.ActionSuspend, plan.ActionRead:
 	}
 	return step.AsFound(), nil
 }
@@ -111,6 +116,20 @@ func (s *ownerSync) read(ctx context.Context, step *plan.Step) (plan.Outcome, er
 		return step.AsFound(), err
 	}
 	return s.c.references.Observe(step.ChildKind, step.Key, s.row(step).Cache != nil, live), nil
+}
+
+// setFinalizer adds the kind's finalizer to the owner, or removes it.
+func (s *ownerSync) setFinalizer(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
+	ctx, cancel := s.withDeadline(ctx)
+	defer cancel()
+	written, err := s.c.kind.Owners.SetFinalizer(ctx, s.owner, step.Action == plan.ActionHold, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		s.known.ObserveCall(s.owner, err)
+		return outcome, &failure.CallError{Doing: "writing", Kind: step.Kind, Name: step.Key.Name, Err: err}
+	}
+	s.c.metrics.Wrote("patch", s.c.Resource())
+	s.known.Written.Observe(written, s.c.clock.Now())
+	return outcome, nil
 }
 
 // create creates an owner's child. An owner with a status may already have had one. Read such an owner

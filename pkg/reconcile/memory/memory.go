@@ -125,7 +125,7 @@ func (o *Owner) ForgetOthers(owner plan.Owner, kind *plan.Kind) {
 	if len(o.children) <= len(kind.Children) && len(kind.References) == 0 {
 		return // without a set, always
 	}
-	wanted := sets.New[string]()
+	wanted := sets.New(plan.PartFinalizer)
 	for _, row := range slices.Concat(kind.References, kind.Children) {
 		wanted.Insert(row.Kind).Insert(row.PartsOf(owner)...)
 	}

@@ -19,6 +19,9 @@ import (
 // again.
 const mostReferences = 1 << 16
 
+// dueRetry is how soon an object is read again that stays due.
+const dueRetry = time.Minute
+
 // References remembers what was learned from reading the objects that owners name: a hash and a verdict, none
 // of their data. Owners share it, so that an object that thousands of them name is read once for each of
 // its versions. It is safe for concurrent use.
@@ -39,7 +42,9 @@ type reading struct {
 	uid     types.UID
 	version string
 	until   time.Time
-	seen    plan.Seen
+	// due is when to read it again whatever its version, or zero: see plan.Readiness.ComeAgain.
+	due  time.Time
+	seen plan.Seen
 }
 
 // Known returns what is known of an object, if that still counts. cached is the object in the cache, or nil;
@@ -53,10 +58,16 @@ func (r *References) Known(of *plan.ChildKind, key cache.ObjectName, hasCache bo
 		return outcome, false
 	}
 	outcome.Seen = &is.seen
+	if !is.due.IsZero() {
+		if outcome.Again = is.due.Sub(r.Clock.Now()); outcome.Again <= 0 {
+			return outcome, false
+		}
+	}
 	switch {
 	case !hasCache:
-		outcome.Again = is.until.Sub(r.Clock.Now())
-		return outcome, outcome.Again > 0
+		left := is.until.Sub(r.Clock.Now())
+		outcome.Again = plan.Sooner(outcome.Again, left)
+		return outcome, left > 0
 	case cached == nil || is.seen.IsMissing:
 		return outcome, cached == nil && is.seen.IsMissing
 	case is.uid != cached.GetUID():
@@ -72,8 +83,12 @@ func (r *References) Known(of *plan.ChildKind, key cache.ObjectName, hasCache bo
 // Observe records a live read. live is nil if there is no object with the key. Without a cache, the owner has to come
 // again.
 func (r *References) Observe(of *plan.ChildKind, key cache.ObjectName, hasCache bool, live plan.Object) (outcome plan.Outcome) {
-	poll := of.Poll() + jitter(key, r.Clock.Now(), of.Poll())
-	is := reading{until: r.Clock.Now().Add(poll), seen: of.Learn(live)}
+	now := r.Clock.Now()
+	poll := of.Poll() + jitter(key, now, of.Poll())
+	is := reading{until: now.Add(poll), seen: of.Learn(live)}
+	if is.due = is.seen.Readiness.Due(); !is.due.IsZero() && is.due.Before(now.Add(dueRetry)) {
+		is.due = now.Add(dueRetry)
+	}
 	if live != nil {
 		is.uid, is.version = live.GetUID(), live.GetResourceVersion()
 	}
@@ -91,6 +106,9 @@ func (r *References) Observe(of *plan.ChildKind, key cache.ObjectName, hasCache 
 	r.byKey[reference{of, key}] = is
 	if !hasCache {
 		outcome.Again = poll
+	}
+	if !is.due.IsZero() {
+		outcome.Again = plan.Sooner(outcome.Again, is.due.Sub(now))
 	}
 	outcome.Seen = &is.seen
 	return outcome

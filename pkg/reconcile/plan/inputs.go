@@ -7,6 +7,7 @@ package plan
 import (
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -31,6 +32,8 @@ type inputs struct {
 	ObjectTerminating bool
 	ObjectOwners      []metav1.OwnerReference
 }
+
+func sameInputs(a, b inputs) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // StatusInputs returns the inputs of a write to an owner's status, for comparison.
 func (k *Kind) StatusInputs(owner Owner) any { return k.inputsOf(owner) }

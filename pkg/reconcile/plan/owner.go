@@ -64,6 +64,13 @@ type Kind struct {
 	Children []*ChildKind
 	// References are the kinds that its objects name and do not own. They are read before.
 	References []*ChildKind
+	// Calls are the things outside the cluster that its objects stand for. They come between the two.
+	Calls []*ChildKind
+	// Finalizer is the finalizer of its objects, such as "example.com/certificate", or "". An object gets it only
+	// if a row needs it. After the last such row is gone, keep the name for a release, or longer if that may be
+	// skipped: the program then removes it from each object. One whose name is no longer here stays, and
+	// keeps its object from being deleted.
+	Finalizer string
 }
 
 // AdoptBy returns the annotation that names, on an object without a controller, the owner, in the

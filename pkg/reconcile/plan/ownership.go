@@ -142,7 +142,7 @@ func (k *Kind) renewControllerRef(child Object) {
 // AsksTheSame reports whether two states of an owner have the same desired state: the spec did
 // not change in between, no deletion began, and its user asked for no sync.
 func (k *Kind) AsksTheSame(before, after Owner) bool {
-	return equality.Semantic.DeepEqual(k.inputsOf(before), k.inputsOf(after))
+	return sameInputs(k.inputsOf(before), k.inputsOf(after))
 }
 
 // IsTerminating reports whether an object is being deleted.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,6 +32,8 @@ type Readiness struct {
 	Message string
 	// Stalled is true if nothing will happen until someone acts.
 	Stalled bool
+	// At is when to come again, or zero: see ComeAgain. Until is when the readiness ends, or zero: see Expires.
+	At, Until time.Time
 	// AfterReady replaces the readiness if the owner was ready with this spec: what it had is lost.
 	AfterReady *Readiness
 }
@@ -52,27 +55,75 @@ func Stalled(reason, format string, args ...any) Readiness {
 	return readiness
 }
 
+// ComeAgain returns the readiness with a time at which to come again, because something is due then and no
+// event will say so. A call is then made again, and a reference read again. One that stays due is asked
+// at most once a minute.
+func (r Readiness) ComeAgain(at time.Time) Readiness {
+	r.At = at
+	return r
+}
+
+// Expires returns the readiness with a time at which it ends: what was ready is no longer, unless a new answer
+// says so. It is also a time at which to come again.
+func (r Readiness) Expires(at time.Time) Readiness {
+	r.Until = at
+	return r
+}
+
+// Due returns the earlier of the times at which to come again, or zero.
+func (r Readiness) Due() time.Time { return earlier(r.At, r.Until) }
+
+// earlier returns the earlier of two times, of which zero means none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// asOf returns the readiness of a step at a time: that of something that has expired has ended.
+func (r Readiness) asOf(now time.Time, of *Step) Readiness {
+	if r.Status != metav1.ConditionTrue || r.Until.IsZero() || now.Before(r.Until) {
+		return r
+	}
+	ended := NotReady(of.Kind+SuffixFailed, "%s has expired at %s", of.Kind, r.Until.UTC().Format(time.RFC3339))
+	if r.Message != "" {
+		ended.Message += ": " + r.Message
+	}
+	return ended
+}
+
 func (k *Kind) terminating() Readiness {
 	return NotReady(ReasonTerminating, "The %s is being deleted", k.Name)
 }
 
 // readiness returns the first readiness that keeps the owner from being ready. If none does, it
-// returns one that combines all of them.
-func (k *Kind) readiness(owner Owner, steps []*Step, outcomes []Outcome) Readiness {
+// returns one that combines all of them. due is the earliest time to come again after now, or zero.
+func (k *Kind) readiness(owner Owner, steps []*Step, outcomes []Outcome, now time.Time) (ready Readiness, due time.Time) {
 	var messages []string
 	for i, step := range steps {
 		of := step.Readiness(&outcomes[i])
-		if of.Status != metav1.ConditionTrue {
-			return of
+		for _, at := range []time.Time{of.At, of.Until} {
+			if at.After(now) {
+				due = earlier(due, at)
+			}
 		}
-		if of.Message != "" {
+		switch of = of.asOf(now, step); {
+		case ready.Status != "" && ready.Message != k.terminating().Message: // that of a later part says more
+		case of.Status != metav1.ConditionTrue:
+			ready = of
+		case of.Message != "":
 			messages = append(messages, of.Message)
 		}
 	}
-	if IsTerminating(owner) {
-		return k.terminating()
+	switch {
+	case ready.Status != "":
+	case IsTerminating(owner):
+		ready = k.terminating()
+	default:
+		ready = Ready("%s", cmp.Or(strings.Join(messages, "; "), "Everything that the "+k.Name+" specifies exists"))
 	}
-	return Ready("%s", cmp.Or(strings.Join(messages, "; "), "Everything that the "+k.Name+" specifies exists"))
+	return ready, due
 }
 
 // Readiness returns whether a child allows the owner to be ready after a step.
@@ -90,7 +141,7 @@ func (s *Step) judge(outcome *Outcome) Readiness {
 	name := Truncate(s.Key.Name, maxQuotedName)
 	switch {
 	case IsTerminating(s.Owner):
-		return s.OwnerKind.terminating()
+		return s.judgeUndo(outcome.Answer)
 	case outcome.Stale:
 		return Readiness{Status: metav1.ConditionTrue}
 	case s.Action == ActionLeave:
@@ -107,6 +158,8 @@ func (s *Step) judge(outcome *Outcome) Readiness {
 		return s.judgeOutage(outcome.Err)
 	case s.IsReference():
 		return s.judgeReference(outcome)
+	case s.IsCall():
+		return s.judgeCall(outcome.Answer)
 	case outcome.Fight != nil:
 		return Stalled(s.Kind+SuffixFailed, "%s", outcome.Fight.Describe(s.ChildKind))
 	case s.Duplicate != "":
@@ -157,6 +210,7 @@ func (s *Step) judgeOutage(err error) Readiness {
 // participles name what a sync was about to do to a child when a live read failed.
 var participles = map[Action]string{
 	ActionCreate: "created", ActionUpdate: "updated", ActionAdopt: "adopted", ActionNone: "checked", ActionRead: "read",
+	ActionCall: "requested", ActionHold: "added", ActionRelease: "removed",
 }
 
 // judgeSuspended reports which write a suspension prevents.

@@ -73,7 +73,7 @@ type Row[F, T Object] struct {
 }
 
 // ChildKind is a Row without its types, for the loop, which is the same for every kind. None
-// of its functions is nil, except that it has either Names, or Name and Wanted.
+// of its functions is nil, except that it has either Names, or Name and Wanted. That of a Call has none of them.
 type ChildKind struct {
 	Row[Owner, Object]
 
@@ -87,6 +87,11 @@ type ChildKind struct {
 	poll  time.Duration
 	// isItself is true for fields of the owner itself: see OfItself.
 	isItself bool
+	// call and hasRecall are those of a Call.
+	call      *Call[Owner, any]
+	hasRecall bool
+	// isFinalizer is true for the step that writes the kind's finalizer.
+	isFinalizer bool
 }
 
 // Of returns the row without its types, as a row in the table of an owner's kind.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,22 +20,32 @@ import (
 // WithStatus returns a copy of an owner with its status after a sync: each step, other than deletions,
 // and its outcome. Conditions that change get the transition time now.
 func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now metav1.Time) Owner {
+	after, _ := k.withStatus(owner, steps, outcomes, now)
+	return after
+}
+
+// withStatus also returns the earliest time at which a part says to come again, or zero.
+func (k *Kind) withStatus(owner Owner, steps []*Step, outcomes []Outcome, now metav1.Time) (after Owner, due time.Time) {
 	// A copy, because the objects of a cache are shared.
-	after := CopyOf(owner)
+	after = CopyOf(owner)
 	conditions := after.GetConditions()
 	ResetStatus(after)
 	after.SetConditions(conditions)
 	after.SetObservedGeneration(owner.GetGeneration())
-	after.SetLastHandledSync(cmp.Or(k.requestOf(owner), owner.GetLastHandledSync()))
+	if request := k.requestOf(owner); request != "" && !isPending(outcomes) {
+		after.SetLastHandledSync(request)
+	} else {
+		after.SetLastHandledSync(owner.GetLastHandledSync())
+	}
 	set := func(condition metav1.Condition) { setCondition(after, now, condition) }
-	ready := k.readiness(owner, steps, outcomes)
+	ready, due := k.readiness(owner, steps, outcomes, now.Time)
 	set(metav1.Condition{Type: ConditionReady, Status: ready.Status, Reason: ready.Reason, Message: ready.Message})
 	set(metav1.Condition{Type: ConditionStalled, Status: trueIf(ready.Stalled), Reason: ready.Reason, Message: ready.Message})
 	set(metav1.Condition{
 		Type: ConditionSuspended, Status: trueIf(owner.IsSuspended()), Reason: ReasonSuspended, Message: "spec.suspend is true",
 	})
 	for i, step := range steps { // after Ready, which stays the first of the conditions
-		if own, isKnown := ownCondition(steps, outcomes, i); isKnown {
+		if own, isKnown := ownCondition(steps, outcomes, i, now.Time); isKnown {
 			set(own)
 		}
 		step.report(after, &outcomes[i])
@@ -47,7 +58,7 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 		}
 	}
 	after.SetConditions(conditions)
-	return after
+	return after, due
 }
 
 // ResetStatus clears the status of an owner.
@@ -60,7 +71,7 @@ func (s *Step) has(outcome *Outcome) bool {
 
 // ownCondition returns the condition for the children of a row alone, at the first of its steps. It has no
 // status if there is no child. Of a set, the first child that is not ready determines it.
-func ownCondition(steps []*Step, outcomes []Outcome, first int) (own metav1.Condition, isKnown bool) {
+func ownCondition(steps []*Step, outcomes []Outcome, first int, now time.Time) (own metav1.Condition, isKnown bool) {
 	row := steps[first].ChildKind
 	own.Type = row.Condition
 	if row.Condition == "" || first > 0 && steps[first-1].ChildKind == row {
@@ -72,8 +83,11 @@ func ownCondition(steps []*Step, outcomes []Outcome, first int) (own metav1.Cond
 		case outcome.Stale:
 			return own, false
 		case own.Status == metav1.ConditionFalse:
-		case step.has(outcome) || row.IsSet() && !step.Unwanted: // a reference, too
-			readiness := step.Readiness(outcome)
+		case step.has(outcome) || row.IsSet() && !step.Unwanted || row.IsCall(): // a reference, too
+			readiness := step.Readiness(outcome).asOf(now, step)
+			if answer := outcome.Answer; answer != nil && answer.Err != nil && readiness.Status == metav1.ConditionTrue {
+				readiness = step.unsure(answer)
+			}
 			own.Status, own.Message, own.Reason = readiness.Status, readiness.Message, cmp.Or(readiness.Reason, ReasonAvailable)
 		}
 	}
@@ -83,6 +97,8 @@ func ownCondition(steps []*Step, outcomes []Outcome, first int) (own metav1.Cond
 // report adds what the child reports, or the one with an earlier name that serves.
 func (s *Step) report(after Owner, outcome *Outcome) {
 	switch {
+	case outcome.Answer != nil:
+		s.call.Report(after, outcome.Answer.Value)
 	case s.has(outcome):
 		s.Report(after, outcome.Child)
 	case len(s.InService) > 0:
@@ -190,7 +206,7 @@ func ReadyChanged(before, after Owner) *metav1.Condition {
 // OwnChanged returns the conditions for single children in an owner's new status that are new,
 // or whose status or reason changed.
 func (k *Kind) OwnChanged(before, after Owner) (all []metav1.Condition) {
-	for _, kind := range slices.Concat(k.References, k.Children) {
+	for _, kind := range slices.Concat(k.References, k.Calls, k.Children) {
 		if own := changed(before, after, kind.Condition); own != nil {
 			all = append(all, *own)
 		}

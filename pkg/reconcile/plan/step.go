@@ -34,6 +34,14 @@ const (
 	ActionSuspend Action = "suspend"
 	// ActionRead means that an object that the owner names has to be read live.
 	ActionRead Action = "read"
+	// ActionCall means that the call of a row has to be made if it is due, and ActionUndo that what it made has
+	// to be removed because the owner is being deleted.
+	ActionCall Action = "call"
+	ActionUndo Action = "undo"
+	// ActionHold means that the owner needs the kind's finalizer, and ActionRelease that nothing needs it any
+	// more.
+	ActionHold    Action = "hold"
+	ActionRelease Action = "release"
 	// ActionDelete means that the owner controls an object that it does not want.
 	ActionDelete Action = "delete"
 )
@@ -100,6 +108,8 @@ type Outcome struct {
 	Fight *Fight
 	// Seen is what is known of a reference, or nil.
 	Seen *Seen
+	// Answer is what is known of a call, or nil.
+	Answer *Answer
 	// Again is the time after which the owner has to be synced again; 0 means that only an event
 	// can change anything.
 	Again time.Duration

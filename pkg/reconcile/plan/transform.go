@@ -80,6 +80,9 @@ func (k *Kind) retain(kept, owner Owner) {
 	if request := k.requestOf(owner); request != "" {
 		annotate(kept, k.SyncRequested(), request)
 	}
+	if k.hasFinalizer(owner) {
+		kept.SetFinalizers([]string{k.Finalizer})
+	}
 	reflect.ValueOf(kept.GetSpec()).Elem().Set(reflect.ValueOf(owner.GetSpec()).Elem())
 	reflect.ValueOf(kept.GetStatus()).Elem().Set(reflect.ValueOf(owner.GetStatus()).Elem())
 }

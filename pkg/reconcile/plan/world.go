@@ -38,8 +38,11 @@ type World struct {
 	outcomes []Outcome
 	// blocked has the steps that an earlier child holds back.
 	blocked []*Step
-	// last is the outcome of the last step.
-	last Outcome
+	// last is the outcome of the last step, and isOver is true if it wrote the finalizer.
+	last   Outcome
+	isOver bool
+	// due is when the readiness of a part says to come again, or zero.
+	due time.Duration
 }
 
 // Found is what the caches have of a kind for an owner.
@@ -63,6 +66,7 @@ func (k *Kind) NewWorld(owner Owner, read func(kind *ChildKind) Found) *World {
 // Steps returns the steps of a sync. Call Record with the outcome of each before the next, which
 // depends on it.
 //
+// A finalizer that is due comes first, and then nothing else. References and calls come next.
 // The children come in the order of the table, including those that need no write, until one
 // blocks the later ones. When the owner has everything that it wants, one of the objects of each kind
 // that it no longer wants is deleted, the last kind first: the event of the deletion leads to the
@@ -70,6 +74,9 @@ func (k *Kind) NewWorld(owner Owner, read func(kind *ChildKind) Found) *World {
 // owner may control any number.
 func (w *World) Steps() iter.Seq[*Step] {
 	return func(yield func(*Step) bool) {
+		if !w.hold(yield) {
+			return
+		}
 		blocked, complete := false, true
 		for _, kind := range w.kind.References {
 			first := len(w.steps)
@@ -78,6 +85,14 @@ func (w *World) Steps() iter.Seq[*Step] {
 				return
 			}
 			blocked = !w.seeReferences(kind, first) && kind.Blocks || blocked
+		}
+		for _, kind := range w.kind.Calls {
+			first := len(w.steps)
+			w.decideCall(kind)
+			if !w.takeRow(first, w.isHeldBack(kind), yield) {
+				return
+			}
+			blocked = kind.Blocks && !w.isAnswered() || blocked
 		}
 		for _, kind := range w.kind.Children {
 			first := len(w.steps)
@@ -88,6 +103,10 @@ func (w *World) Steps() iter.Seq[*Step] {
 			for i := first; i < len(w.steps); i++ {
 				blocked, complete = blocked || kind.Blocks && !w.isAsAsked(i), complete && w.isThere(i)
 			}
+		}
+		if IsTerminating(w.Owner) {
+			w.release(yield)
+			return
 		}
 		if blocked || !complete {
 			return
@@ -258,12 +277,17 @@ func (w *World) Err() error {
 
 // Status returns the owner with its status after the steps.
 func (w *World) Status(now metav1.Time) Owner {
-	return w.kind.WithStatus(w.Owner, w.steps, w.outcomes, now)
+	after, due := w.kind.withStatus(w.Owner, w.steps, w.outcomes, now)
+	if !due.IsZero() {
+		w.due = due.Sub(now.Time)
+	}
+	return after
 }
 
 // Again returns the time after which the owner has to be synced again, even without an event; 0
-// means that it need not be.
+// means that it need not be. The times of Readiness.ComeAgain count only after Status.
 func (w *World) Again() (again time.Duration) {
+	again = w.due
 	for _, outcome := range w.outcomes {
 		again = Sooner(again, outcome.Again)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
@@ -127,10 +128,27 @@ func (k *Kind) check() error {
 		named.Insert(row.Kind)
 		errs = append(errs, row.Check())
 	}
+	called := sets.New[string]()
+	for _, row := range k.Calls {
+		if called.Has(row.Kind) {
+			errs = append(errs, fmt.Errorf("the table of %s has two calls of the kind %s", k.Name, row.Kind))
+		}
+		called.Insert(row.Kind)
+		errs = append(errs, row.Check())
+	}
+	if !isFinalizer(k.Finalizer) {
+		errs = append(errs, fmt.Errorf("the kind %s has the Finalizer %q, which is not a name such as \"example.com/certificate\"", k.Name, k.Finalizer))
+	}
 	return errors.Join(errs...)
 }
 
-// checkFresh returns an error if a cache that others read keeps owners that aren't the program's own, or if it has indexes of an earlier call of Prepare: what its
+// isFinalizer reports whether the API server stores a finalizer of a custom resource. "" means none.
+func isFinalizer(name string) bool {
+	return name == "" || strings.Contains(name, "/") && len(content.IsLabelKey(name)) == 0
+}
+
+// checkFresh returns an error if a cache that others read keeps owners that aren't the program's own, or
+// if it has indexes of an earlier call of Prepare: what its
 // readers need would be lost.
 func checkFresh(caches []*readers) error {
 	var errs []error

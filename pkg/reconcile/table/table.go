@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"example.com/sample-controller/pkg/reconcile/external"
 	"example.com/sample-controller/pkg/reconcile/plan"
 )
 
@@ -42,6 +43,8 @@ type Owners struct {
 	Cache        cache.TypedIndexer[plan.Owner]
 	Get          func(ctx context.Context, key cache.ObjectName, options metav1.GetOptions) (plan.Owner, error)
 	UpdateStatus func(ctx context.Context, owner plan.Owner, options metav1.UpdateOptions) (plan.Owner, error)
+	// SetFinalizer adds the kind's finalizer to an owner, or removes it: see external.SetFinalizer.
+	SetFinalizer func(ctx context.Context, owner plan.Owner, hold bool, options metav1.PatchOptions) (plan.Owner, error)
 }
 
 // Children reads and writes the objects of a row. The functions are those of a generated client. References are
@@ -65,7 +68,7 @@ type Row[F plan.Object] func(kind *plan.Kind) *Children
 
 // ownerClient and childClient are the methods of a generated client that a controller calls.
 type ownerClient[F plan.Owner] interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (F, error)
+	external.Client[F]
 	UpdateStatus(ctx context.Context, owner F, options metav1.UpdateOptions) (F, error)
 }
 
@@ -92,6 +95,9 @@ func Of[F plan.Owner, C ownerClient[F]](kind plan.Kind, informer cache.SharedInd
 		UpdateStatus: func(ctx context.Context, owner plan.Owner, options metav1.UpdateOptions) (plan.Owner, error) {
 			return untyped[plan.Owner](in(owner.GetNamespace()).UpdateStatus(ctx, owner.(F), options))
 		},
+		SetFinalizer: func(ctx context.Context, owner plan.Owner, hold bool, options metav1.PatchOptions) (plan.Owner, error) {
+			return untyped[plan.Owner](external.SetFinalizer(ctx, in(owner.GetNamespace()), owner.(F), kind.Finalizer, hold, options))
+		},
 	}}
 	return with(k, rows)
 }
@@ -99,6 +105,10 @@ func Of[F plan.Owner, C ownerClient[F]](kind plan.Kind, informer cache.SharedInd
 func with[F plan.Object](k *Kind, rows []Row[F]) *Kind {
 	for _, row := range rows {
 		children := row(k.Kind)
+		if children.IsCall() {
+			k.Calls = append(k.Calls, children.ChildKind)
+			continue
+		}
 		if children.IsReference() {
 			k.References, k.Kind.References = append(k.References, children), append(k.Kind.References, children.ChildKind)
 			continue
