@@ -184,8 +184,8 @@ func TestNamespacesOfRowsAreChecked(t *testing.T) {
 	elsewhere := row
 	elsewhere.Namespace = func(*samplev1alpha1.Foo) string { return "elsewhere" }
 	for want, err := range map[string]error{
-		`the row of the kind "ConfigMap" lacks Namespace, because a cluster-scoped Foo has none`:                                                   row.Of(&plan.Kind{Name: "Foo", ClusterScoped: true}).Check(),
-		`the row of the kind "ConfigMap" has Namespace, but Kubernetes follows the owner references of a namespaced Foo only in its own namespace`: elsewhere.Of(&plan.Kind{Name: "Foo"}).Check(),
+		`the row of the kind "ConfigMap" lacks Namespace, because a cluster-scoped Foo has none`:                                                         row.Of(&plan.Kind{Name: "Foo", ClusterScoped: true}).Check(),
+		`the row of the kind "ConfigMap" has Namespace, where Kubernetes does not follow the references of a namespaced Foo, whose kind lacks Finalizer`: elsewhere.Of(&plan.Kind{Name: "Foo"}).Check(),
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("the error is %v, not %q", err, want)

@@ -339,7 +339,7 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	}
 	if s.c.kind.IsOthers() {
 		s.tell(after, err == nil)
-		return again, err
+		return world.Again(), err
 	}
 	wait, statusErr := s.updateStatus(ctx, after, err == nil)
 	return plan.Sooner(world.Again(), wait), errors.Join(statusErr, err)

@@ -45,7 +45,7 @@ func TestACrashBetweenTheFinalizerAndTheFirstCall(t *testing.T) {
 		stop := f.restart()
 		advance(time.Second)
 		f.expectCalls(a, "do a 2")
-		f.expectWrites("create configmaps", writeStatus)
+		f.expectWrites("create configmaps", writeStatus, writeStatus) // that it waits, and that it is ready
 		stop()
 		defer f.restart()()
 		f.beginDeletion("a")

@@ -132,7 +132,7 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 // opponents of seldom repairs decide only on Events.
 var exploredState = explore.State{
 	"main.Controller": "kind:not queue:not backoff rollouts known crdMismatch replaced " +
-		"opponents:not references:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
+		"opponents:not references:not callers:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
 	"queue.Backoff":       "clock:not keys",
 	"queue.keyBackoff":    "failures syncing held stale until:until reported:not",
 	"queue.failedPart":    "Attempt inputs err until:until races:2 refusals:6 outages:2",

@@ -52,7 +52,7 @@ func (s *ownerSync) carryOut(ctx context.Context, step *plan.Step) (plan.Outcome
 		return s.read(ctx, step)
 	}
 	if step.IsCall() {
-		return s.c.callers.Take(step, s.requested), nil
+		return s.c.callers.Take(step), nil
 	}
 	if outcome, held := s.holdBack(step); held {
 		return outcome, nil
@@ -122,6 +122,14 @@ func (s *ownerSync) read(ctx context.Context, step *plan.Step) (plan.Outcome, er
 func (s *ownerSync) setFinalizer(ctx context.Context, step *plan.Step) (outcome plan.Outcome, err error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
+	if step.Action == plan.ActionRelease {
+		left, err := s.c.kind.Marked(ctx, s.owner) // a cache can lack what was written before a crash
+		if err != nil {
+			return outcome, &failure.CallError{Doing: "listing what is left before removing", Kind: step.Kind, Name: step.Key.Name, Err: err}
+		} else if left != nil {
+			return outcome, failure.ErrBehind
+		}
+	}
 	written, err := s.c.kind.Owners.SetFinalizer(ctx, s.owner, step.Action == plan.ActionHold, metav1.PatchOptions{FieldManager: fieldManager})
 	if err != nil {
 		s.known.ObserveCall(s.owner, err)

@@ -44,11 +44,12 @@ func TestTheLibraryNeedsNothingThatClientGoDoesNotNeed(t *testing.T) {
 func TestPartsOfTheLibraryAreUsableAlone(t *testing.T) {
 	for from, allowed := range map[string][]string{
 		"pkg/reconcile/failure": {}, "pkg/reconcile/queue": {"pkg/reconcile/failure"},
-		"pkg/reconcile/plan":   {"pkg/reconcile/failure"},
-		"pkg/reconcile/memory": {"pkg/reconcile/failure", "pkg/reconcile/plan"},
-		"pkg/reconcile/table":  {"pkg/reconcile/failure", "pkg/reconcile/plan"},
-		"examples/fair-queue":  {"pkg/reconcile/failure", "pkg/reconcile/queue"},
-		"examples/write-guard": {"pkg/reconcile/failure", "pkg/reconcile/memory", "pkg/reconcile/plan"},
+		"pkg/reconcile/plan":     {"pkg/reconcile/failure"},
+		"pkg/reconcile/memory":   {"pkg/reconcile/failure", "pkg/reconcile/plan"},
+		"pkg/reconcile/external": {"pkg/reconcile/failure", "pkg/reconcile/queue"},
+		"pkg/reconcile/table":    {"pkg/reconcile/external", "pkg/reconcile/failure", "pkg/reconcile/plan", "pkg/reconcile/queue"},
+		"examples/fair-queue":    {"pkg/reconcile/failure", "pkg/reconcile/queue"},
+		"examples/write-guard":   {"pkg/reconcile/failure", "pkg/reconcile/memory", "pkg/reconcile/plan"},
 	} {
 		for _, imported := range deps(t, `{{.ImportPath}}`, own+"/"+from) {
 			if part, isOwn := strings.CutPrefix(imported, own+"/"); isOwn && part != from && !slices.Contains(allowed, part) {

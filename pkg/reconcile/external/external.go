@@ -79,7 +79,7 @@ type Answer[R any] struct {
 	Err error
 	// Undone is true if the external system no longer knows an object in deletion.
 	Undone bool
-	// Pending is true if a call of AskNow is not over.
+	// Pending is true if a call that a user has requested is not over.
 	Pending bool
 }
 

@@ -51,13 +51,9 @@ func NewRunner[T metav1.Object, R any](call Call[T, R], objects Objects[T]) *Run
 }
 
 // Ask returns what is known of an object's call. It never waits: if a call is due, a worker makes it, and
-// then calls Changed.
-func (r *Runner[T, R]) Ask(object T) Answer[R] { return r.ask(object, false) }
-
-// AskNow is like Ask, and makes a call at once, in place of one in progress and without a back-off.
-func (r *Runner[T, R]) AskNow(object T) Answer[R] { return r.ask(object, true) }
-
-func (r *Runner[T, R]) ask(object T, now bool) Answer[R] {
+// then calls Changed. request is what a user asks for, such as a time, or "": each new one makes a call at once,
+// in place of one in progress and without a back-off.
+func (r *Runner[T, R]) Ask(object T, request string) Answer[R] {
 	key := cache.MetaObjectToName(object)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,15 +65,15 @@ func (r *Runner[T, R]) ask(object T, now bool) Answer[R] {
 		r.schedule(key, s)
 	case !r.objects.Same(s.object, object):
 		s.abort()
-		s = &state[T, R]{object: object, due: r.objects.Clock.Now()}
+		s = &state[T, R]{object: object, due: r.objects.Clock.Now(), request: s.request}
 		r.states[key] = s
 		r.schedule(key, s)
 	default:
 		s.object = object // the newest, so that no other is kept in memory
 	}
-	if now && !s.answer.Undone {
+	if request != "" && request != s.request && !s.answer.Undone {
 		s.abort()
-		s.answer.Pending, s.failures, s.due = true, 0, r.objects.Clock.Now()
+		s.request, s.answer.Pending, s.failures, s.due = request, true, 0, r.objects.Clock.Now()
 		r.schedule(key, s)
 	}
 	return s.answer
@@ -151,9 +147,7 @@ func (r *Runner[T, R]) processNextCall(ctx context.Context) bool {
 	returned := r.queue.Calling(key)
 	done := r.make(of.ctx, key, of.object)
 	returned()
-	if ctx.Err() == nil { // a controller that stops leaves the rest to its next start
-		r.record(ctx, key, of, done)
-	}
+	r.record(ctx, key, of, done)
 	return true
 }
 
@@ -200,6 +194,9 @@ func (r *Runner[T, R]) make(ctx context.Context, key cache.ObjectName, wanted T)
 
 // record stores the result of a call, unless another one has been requested meanwhile.
 func (r *Runner[T, R]) record(ctx context.Context, key cache.ObjectName, of *running[T, R], done result[R]) {
+	if ctx.Err() != nil {
+		return // a controller that stops leaves the rest to its next start
+	}
 	r.mu.Lock()
 	s := of.state
 	if r.states[key] != s || s.running != of {

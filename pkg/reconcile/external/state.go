@@ -24,6 +24,8 @@ type state[T metav1.Object, R any] struct {
 	// set.
 	failures int
 	shown    time.Time
+	// request is the newest request of a user.
+	request string
 	// running is the call in progress whose result counts, or nil.
 	running *running[T, R]
 }

@@ -56,7 +56,7 @@ func (s *Step) judgeConflict(outcome *Outcome) Readiness {
 		in = " -n " + taken.GetNamespace()
 	}
 	handOver := fmt.Sprintf("or hand it over with 'kubectl annotate%s%s %s %s %s=%s'",
-		overwrite, in, strings.ToLower(s.Kind), taken.GetName(), s.OwnerKind.AdoptBy(), s.Owner.GetName())
+		overwrite, in, strings.ToLower(s.Kind), taken.GetName(), s.OwnerKind.AdoptBy(), s.OwnerKind.adoptValue(taken, s.Owner))
 	return Stalled(s.Kind+SuffixConflict, "%s %q exists and has no controller: %s",
 		s.Kind, taken.GetName(), strings.Join(append(otherName, "delete the "+s.Kind, handOver), ", "))
 }

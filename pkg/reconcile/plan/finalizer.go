@@ -16,11 +16,13 @@ import (
 const PartFinalizer = "finalizer"
 
 // needsFinalizer reports whether the row makes what has to be removed before its owner is gone.
-func (c *ChildKind) needsFinalizer() bool { return c.call != nil && c.call.Undo != nil }
+func (c *ChildKind) needsFinalizer() bool {
+	return c.isElsewhere || c.call != nil && c.call.Undo != nil
+}
 
 // needsFinalizer reports whether any row of the kind does.
 func (k *Kind) needsFinalizer() bool {
-	return slices.ContainsFunc(k.Calls, (*ChildKind).needsFinalizer)
+	return slices.ContainsFunc(k.Calls, (*ChildKind).needsFinalizer) || slices.ContainsFunc(k.Children, (*ChildKind).needsFinalizer)
 }
 
 // hasFinalizer reports whether an owner has the finalizer of its kind.
@@ -53,11 +55,11 @@ func (w *World) isHeldBack(kind *ChildKind) bool {
 
 // release yields the step that lets an owner in deletion go, once everything is gone that needs the finalizer.
 func (w *World) release(yield func(*Step) bool) {
-	if !w.kind.hasFinalizer(w.Owner) {
+	if !w.kind.hasFinalizer(w.Owner) || w.hasElsewhere {
 		return
 	}
 	for i, step := range w.steps {
-		if answer := w.outcomes[i].Answer; step.needsFinalizer() && (answer == nil || !answer.Undone) {
+		if answer := w.outcomes[i].Answer; step.IsCall() && step.needsFinalizer() && (answer == nil || !answer.Undone) {
 			return
 		}
 	}

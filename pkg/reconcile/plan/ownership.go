@@ -27,7 +27,8 @@ func (k *Kind) ControllerOf(object metav1.Object) *metav1.OwnerReference {
 func (k *Kind) HolderKey(object metav1.Object) (key cache.ObjectName, ok bool) {
 	ref := k.ControllerOf(object)
 	if ref == nil {
-		return key, false
+		_, key, ok = k.markOf(object)
+		return key, ok
 	}
 	return k.keyBeside(object, ref.Name), true
 }
@@ -50,6 +51,10 @@ func (k *Kind) reaches(object metav1.Object, owner Owner) bool {
 // AdopterKey returns the key of the owner that may adopt an object, if its annotation names one.
 func (k *Kind) AdopterKey(object metav1.Object) (key cache.ObjectName, ok bool) {
 	name := object.GetAnnotations()[k.AdoptBy()]
+	if isKey(name) {
+		key, err := cache.ParseObjectName(name)
+		return key, err == nil && k.Finalizer != "" && !k.ClusterScoped
+	}
 	return k.keyBeside(object, name), name != ""
 }
 
@@ -59,11 +64,11 @@ func (k *Kind) HolderOf(object Object, find func(key cache.ObjectName) Owner) Ow
 	if object == nil {
 		return nil
 	}
-	ref := k.ControllerOf(object)
-	if ref == nil {
+	key, ok := k.HolderKey(object)
+	if !ok {
 		return nil
 	}
-	if holder := find(k.keyBeside(object, ref.Name)); holder != nil && holder.GetUID() == ref.UID {
+	if holder := find(key); holder != nil && string(holder.GetUID()) == k.UIDOfOwner(object) {
 		return holder
 	}
 	return nil
@@ -82,7 +87,8 @@ func (k *Kind) isNamedBy(ref *metav1.OwnerReference) bool {
 func (k *Kind) IsControlledBy(object metav1.Object, owner Owner) bool {
 	ref := k.ControllerOf(object)
 	if ref == nil {
-		return k.IsOthers() && object.GetUID() == owner.GetUID() // fields of the owner itself
+		isItself := k.IsOthers() && object.GetUID() == owner.GetUID() // a row of fields of the owner
+		return isItself || k.isMarkedBy(object, owner)
 	}
 	return ref.UID == owner.GetUID() && k.reaches(object, owner)
 }
@@ -90,7 +96,9 @@ func (k *Kind) IsControlledBy(object metav1.Object, owner Owner) bool {
 // HasSameHolder reports whether two states of an object are the same for the owners that wait
 // for its name: who controls it, whether it is being deleted, and which owner may adopt it.
 func (k *Kind) HasSameHolder(before, after metav1.Object) bool {
-	return before.GetUID() == after.GetUID() && IsTerminating(before) == IsTerminating(after) &&
+	uidBefore, keyBefore, _ := k.markOf(before)
+	uidAfter, keyAfter, _ := k.markOf(after)
+	return uidBefore == uidAfter && keyBefore == keyAfter && before.GetUID() == after.GetUID() && IsTerminating(before) == IsTerminating(after) &&
 		equality.Semantic.DeepEqual(metav1.GetControllerOfNoCopy(before), metav1.GetControllerOfNoCopy(after)) &&
 		before.GetAnnotations()[k.AdoptBy()] == after.GetAnnotations()[k.AdoptBy()]
 }
@@ -100,7 +108,7 @@ func (k *Kind) HasSameHolder(before, after metav1.Object) bool {
 // annotation an orphan stays an orphan, because someone may have orphaned it on purpose.
 func (k *Kind) mayAdopt(object metav1.Object, owner Owner) bool {
 	return metav1.GetControllerOfNoCopy(object) == nil && !IsTerminating(object) &&
-		object.GetAnnotations()[k.AdoptBy()] == owner.GetName()
+		object.GetAnnotations()[k.AdoptBy()] == k.adoptValue(object, owner)
 }
 
 // adopted returns a copy of an object with the owner as its controller and the owned fields in
@@ -111,7 +119,8 @@ func (c *ChildKind) adopted(found Object, owner Owner, view *View) Object {
 	owners := slices.DeleteFunc(adopted.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return ref.UID == owner.GetUID() && c.OwnerKind.isNamedBy(&ref)
 	})
-	adopted.SetOwnerReferences(append(owners, c.OwnerKind.newControllerRef(owner)))
+	adopted.SetOwnerReferences(owners)
+	c.OwnerKind.own(adopted, owner)
 	annotations := adopted.GetAnnotations()
 	delete(annotations, c.OwnerKind.AdoptBy())
 	adopted.SetAnnotations(annotations)

@@ -37,7 +37,8 @@ type Row[F, T Object] struct {
 	// set: their names, each once, in the order in which they are written. See set.go.
 	Names func(owner F) []string
 	// Namespace returns the namespace of the children, "" if the kind is cluster-scoped. nil means that of the
-	// owner. The kind of the owners must be cluster-scoped, or Kubernetes would not follow their references.
+	// owner. Unless the owners are cluster-scoped, Kubernetes does not follow their references there, so that
+	// the children get marks instead, and the owners' kind needs a Finalizer: see marks.go.
 	Namespace func(owner F) string
 	// OneAtATime is true if a child of a set is written only when those before it are ready.
 	OneAtATime bool
@@ -85,6 +86,8 @@ type ChildKind struct {
 	// learn and poll are those of a reference: see Ref.
 	learn func(object Object) Seen
 	poll  time.Duration
+	// isElsewhere is true for children that have marks: see marks.go.
+	isElsewhere bool
 	// isItself is true for fields of the owner itself: see OfItself.
 	isItself bool
 	// call and hasRecall are those of a Call.
@@ -108,6 +111,7 @@ func (r Row[F, T]) Of(owner *Kind) *ChildKind {
 	c.Namespace = Owner.GetNamespace
 	if r.Namespace != nil {
 		c.Namespace = func(owner Owner) string { return r.Namespace(typed[F](owner)) }
+		c.isElsewhere = !owner.ClusterScoped && !owner.IsOthers()
 	}
 	c.Init = func(child Object, owner Owner) {
 		if r.Init != nil {
@@ -148,8 +152,8 @@ func (r Row[F, T]) flaws(owner *Kind) (flaws []string) {
 		flaws = append(flaws, "has Report, but a "+owner.Name+" has no status of this program")
 	case owner.ClusterScoped && r.Namespace == nil:
 		flaws = append(flaws, "lacks Namespace, because a cluster-scoped "+owner.Name+" has none")
-	case !owner.ClusterScoped && r.Namespace != nil && !owner.IsOthers():
-		flaws = append(flaws, "has Namespace, but Kubernetes follows the owner references of a namespaced "+owner.Name+" only in its own namespace")
+	case !owner.ClusterScoped && r.Namespace != nil && !owner.IsOthers() && owner.Finalizer == "":
+		flaws = append(flaws, "has Namespace, where Kubernetes does not follow the references of a namespaced "+owner.Name+", whose kind lacks Finalizer")
 	}
 	switch {
 	case r.Name == nil && r.Names == nil:
@@ -198,8 +202,8 @@ func (c *ChildKind) desired(owner Owner, name string, earlier Object, view *View
 	if earlier != nil {
 		c.Inherit(child, earlier, owner)
 	}
-	child.SetOwnerReferences([]metav1.OwnerReference{c.OwnerKind.newControllerRef(owner)})
 	c.SetOwned(child, owner, view)
+	c.OwnerKind.own(child, owner)
 	return child
 }
 
@@ -233,6 +237,9 @@ func (c *ChildKind) withOwnedFields(found Object, owner Owner, view *View) Objec
 	wanted := CopyOf(found)
 	c.SetOwned(wanted, owner, view)
 	c.OwnerKind.renewControllerRef(wanted)
+	if c.OwnerKind.isMarkedBy(found, owner) {
+		c.OwnerKind.own(wanted, owner)
+	}
 	return wanted
 }
 

@@ -23,13 +23,18 @@ import (
 // IsSet reports whether an owner may want several children of the kind.
 func (c *ChildKind) IsSet() bool { return c.Names != nil }
 
+// wantsNone reports whether an owner wants no child of the kind. In its deletion, it wants none elsewhere.
+func (c *ChildKind) wantsNone(owner Owner) bool {
+	return c.isElsewhere && IsTerminating(owner) || !c.IsSet() && !c.Wanted(owner)
+}
+
 // NamesFor returns the names of the children that an owner wants, each once. They may be a part of the owner.
 func (c *ChildKind) NamesFor(owner Owner) []string {
 	switch {
-	case !c.IsSet() && c.Wanted(owner):
-		return []string{c.Name(owner)}
-	case !c.IsSet():
+	case c.wantsNone(owner):
 		return nil
+	case !c.IsSet():
+		return []string{c.Name(owner)}
 	}
 	names := c.Names(owner)
 	if duplicateIn(names) == "" {
@@ -53,12 +58,12 @@ func (c *ChildKind) KeyFor(owner Owner, name string) cache.ObjectName {
 // Wants reports whether an owner wants a child with a key, or names that object.
 func (c *ChildKind) Wants(owner Owner, key cache.ObjectName) bool {
 	switch {
-	case c.Namespace(owner) != key.Namespace:
+	case c.Namespace(owner) != key.Namespace || c.wantsNone(owner):
 		return false
 	case c.IsSet():
 		return slices.Contains(c.Names(owner), key.Name)
 	}
-	return c.Name(owner) == key.Name && c.Wanted(owner)
+	return c.Name(owner) == key.Name
 }
 
 // PartsOf returns the parts of the steps for the children that an owner wants: see Step.
@@ -93,7 +98,7 @@ func (c *ChildKind) DecideSet(owner Owner, named func(name string) Object, contr
 	if len(names) == 0 {
 		step := c.decide(owner, "", nil, view)
 		step.Unwanted, step.Action = true, ActionNone
-		if IsTerminating(owner) {
+		if IsTerminating(owner) && !c.isElsewhere {
 			step.Action = ActionWait
 		}
 		steps = []*Step{step}

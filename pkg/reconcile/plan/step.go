@@ -155,10 +155,10 @@ func (c *ChildKind) Decide(owner Owner, named Object, controlled []Object, view 
 
 // decide decides what to do with the object that has the name of a child.
 func (c *ChildKind) decide(owner Owner, name string, named Object, view *View) *Step {
-	step := &Step{ChildKind: c, Owner: owner, View: view, Part: c.Kind, Found: named, Unwanted: !c.IsSet() && !c.Wanted(owner)}
+	step := &Step{ChildKind: c, Owner: owner, View: view, Part: c.Kind, Found: named, Unwanted: c.wantsNone(owner)}
 	step.Key = c.KeyFor(owner, name)
 	switch {
-	case IsTerminating(owner):
+	case IsTerminating(owner) && !c.isElsewhere:
 		step.Action = ActionWait
 	case step.Unwanted:
 		step.Action = ActionNone
@@ -181,7 +181,7 @@ func (c *ChildKind) decide(owner Owner, name string, named Object, view *View) *
 
 // suspend replaces the writes of a step if its owner is suspended.
 func (s *Step) suspend() {
-	if s.Owner.IsSuspended() && s.needsWrites() {
+	if s.Owner.IsSuspended() && !IsTerminating(s.Owner) && s.needsWrites() {
 		s.Action, s.Pending, s.Obsolete = ActionSuspend, s.Action, nil
 	}
 }
@@ -204,8 +204,8 @@ func (s *Step) needsWrites() bool {
 // stay in service for now. It sorts them by name, because a cache has no order. taken is true if what it
 // wants has taken over, or if it wants none.
 func (c *ChildKind) notAskedFor(owner Owner, controlled []Object, isWanted func(child Object) bool, taken bool) (remove, inService []Object) {
-	if IsTerminating(owner) {
-		return nil, nil
+	if IsTerminating(owner) && !c.isElsewhere {
+		return nil, nil // the garbage collector deletes them
 	}
 	for _, child := range controlled {
 		switch {

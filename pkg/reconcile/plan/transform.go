@@ -117,6 +117,10 @@ func (c *ChildKind) retain(kept, found Object) {
 		if by, ok := c.OwnerKind.consentIn(found); ok {
 			annotate(kept, c.OwnerKind.AdoptBy(), by)
 		}
+		if _, _, isMarked := c.OwnerKind.markOf(found); isMarked && c.isElsewhere {
+			c.Keep(kept, found)
+			c.OwnerKind.keepMarks(kept, found)
+		}
 		return
 	}
 	isNamed := c.OwnerKind.isNamedBy(ref)

@@ -41,6 +41,8 @@ type World struct {
 	// last is the outcome of the last step, and isOver is true if it wrote the finalizer.
 	last   Outcome
 	isOver bool
+	// hasElsewhere is true if the caches have children with marks.
+	hasElsewhere bool
 	// due is when the readiness of a part says to come again, or zero.
 	due time.Duration
 }
@@ -97,24 +99,23 @@ func (w *World) Steps() iter.Seq[*Step] {
 		for _, kind := range w.kind.Children {
 			first := len(w.steps)
 			w.decide(kind)
-			if !w.takeRow(first, blocked, yield) {
+			if !w.takeRow(first, blocked || w.isHeldBack(kind), yield) {
 				return
 			}
 			for i := first; i < len(w.steps); i++ {
 				blocked, complete = blocked || kind.Blocks && !w.isAsAsked(i), complete && w.isThere(i)
 			}
 		}
-		if IsTerminating(w.Owner) {
-			w.release(yield)
-			return
-		}
-		if blocked || !complete {
+		if !IsTerminating(w.Owner) && (blocked || !complete) {
 			return
 		}
 		for _, step := range slices.Backward(w.steps) {
 			if !w.deleteOne(step, yield) {
 				return
 			}
+		}
+		if IsTerminating(w.Owner) {
+			w.release(yield)
 		}
 	}
 }
@@ -198,6 +199,7 @@ func (w *World) see(step *Step, outcome Outcome) {
 // decide reads the owner's objects of a kind, and decides what to do with them.
 func (w *World) decide(kind *ChildKind) {
 	found := w.read(kind)
+	w.hasElsewhere = w.hasElsewhere || kind.isElsewhere && len(found.Controlled) > 0
 	named := func(name string) Object { return found.Named(kind.KeyFor(w.Owner, name)) }
 	first := len(w.steps)
 	if of, ok := w.Owner.(*Others); ok && kind.isItself {

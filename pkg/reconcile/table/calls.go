@@ -53,20 +53,15 @@ func (k *Kind) NewCallers(name string, now clock.WithTicker, changed func(key ca
 	return c
 }
 
-// Take takes the step of a call, and returns what is known: see external.Runner. requested is true if
-// the owner's user asked for this sync.
-func (c *Callers) Take(step *plan.Step, requested bool) plan.Outcome {
+// Take takes the step of a call, and returns what is known: see external.Runner. A sync that the owner's user
+// requests makes a call at once.
+func (c *Callers) Take(step *plan.Step) plan.Outcome {
 	runner := c.byRow[step.ChildKind]
-	var is external.Answer[any]
-	switch {
-	case step.Action != plan.ActionCall && step.Action != plan.ActionUndo:
+	if step.Action != plan.ActionCall && step.Action != plan.ActionUndo {
 		runner.Forget(cache.MetaObjectToName(step.Owner))
 		return plan.Outcome{}
-	case requested:
-		is = runner.AskNow(step.Owner)
-	default:
-		is = runner.Ask(step.Owner)
 	}
+	is := runner.Ask(step.Owner, step.OwnerKind.PendingSync(step.Owner))
 	return plan.Outcome{Answer: &plan.Answer{Known: is.Known, Value: is.Value, Err: is.Err, Undone: is.Undone, Pending: is.Pending}}
 }
 

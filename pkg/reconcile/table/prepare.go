@@ -175,8 +175,8 @@ func (k *Kind) addIndexes() error {
 		}
 		errs = append(errs,
 			row.Informer.AddTypedIndexers(cache.TypedIndexers[plan.Object]{k.byController: func(child plan.Object) ([]string, error) {
-				if ref := k.ControllerOf(child); ref != nil {
-					return []string{k.buckets.of(string(ref.UID))}, nil
+				if uid := k.UIDOfOwner(child); uid != "" {
+					return []string{k.buckets.of(uid)}, nil
 				}
 				return nil, nil
 			}}),

@@ -13,7 +13,9 @@ package table
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -58,9 +60,30 @@ type Children struct {
 	Create   func(ctx context.Context, child plan.Object, options metav1.CreateOptions) (plan.Object, error)
 	Patch    func(ctx context.Context, key cache.ObjectName, kind types.PatchType, patch []byte, options metav1.PatchOptions) (plan.Object, error)
 	Delete   func(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error
+	// List returns the objects of all namespaces that the options select.
+	List func(ctx context.Context, options metav1.ListOptions) ([]plan.Object, error)
 
 	// byName is the name of the index of the owners by the names of the children that they want.
 	byName string
+}
+
+// Marked returns an object with the marks of an owner, read live from all namespaces, or nil if there is none.
+func (k *Kind) Marked(ctx context.Context, owner plan.Owner) (plan.Object, error) {
+	for _, row := range k.Rows {
+		if !row.IsElsewhere() {
+			continue
+		}
+		found, err := row.List(ctx, metav1.ListOptions{LabelSelector: k.OwnerLabel() + "=" + string(owner.GetUID())})
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range found {
+			if k.IsControlledBy(object, owner) {
+				return object, nil
+			}
+		}
+	}
+	return nil, nil //nolint:nilnil // a missing object is no error
 }
 
 // Row is a row of the table of a kind whose objects have the type F.
@@ -76,8 +99,9 @@ type getter[T plan.Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 }
 
-type childClient[T plan.Object] interface {
+type childClient[T plan.Object, L runtime.Object] interface {
 	getter[T]
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Create(ctx context.Context, child T, options metav1.CreateOptions) (T, error)
 	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
@@ -119,7 +143,7 @@ func with[F plan.Object](k *Kind, rows []Row[F]) *Kind {
 }
 
 // Owns is a row of children. in is their generated client, such as clientset.AppsV1().Deployments.
-func Owns[F, T plan.Object, C childClient[T]](row plan.Row[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
+func Owns[F, T plan.Object, L runtime.Object, C childClient[T, L]](row plan.Row[F, T], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
 	return func(kind *plan.Kind) *Children {
 		children := cache.NewTypedSharedIndexInformer[plan.Object](informer)
 		return &Children{
@@ -136,6 +160,16 @@ func Owns[F, T plan.Object, C childClient[T]](row plan.Row[F, T], informer cache
 			},
 			Delete: func(ctx context.Context, key cache.ObjectName, options metav1.DeleteOptions) error {
 				return in(key.Namespace).Delete(ctx, key.Name, options)
+			},
+			List: func(ctx context.Context, options metav1.ListOptions) (items []plan.Object, err error) {
+				list, err := in(metav1.NamespaceAll).List(ctx, options)
+				if err == nil {
+					err = meta.EachListItem(list, func(item runtime.Object) error {
+						items = append(items, item.(plan.Object)) //nolint:forcetypeassert // the type constraints guarantee it
+						return nil
+					})
+				}
+				return items, err
 			},
 		}
 	}
@@ -170,7 +204,7 @@ func OfOthers[F plan.Object, C getter[F]](kind plan.Kind, keep func(kept, found 
 
 // Sets is a row of fields of the owner itself, which isn't the program's own. in is its client, such as
 // ClusterScoped(kubeClient.CoreV1().Namespaces).
-func Sets[F plan.Object, C childClient[F]](row plan.Row[F, F], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
+func Sets[F plan.Object, L runtime.Object, C childClient[F, L]](row plan.Row[F, F], informer cache.SharedIndexInformer, in func(namespace string) C) Row[F] {
 	owns := Owns(row, informer, in)
 	return func(kind *plan.Kind) *Children {
 		itself := owns(kind)
