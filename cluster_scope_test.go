@@ -180,7 +180,7 @@ func TestANamespaceIsTakenAway(t *testing.T) {
 }
 
 func TestNamespacesOfRowsAreChecked(t *testing.T) {
-	row := plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap](shards(plain))
+	row := shards(plain)
 	elsewhere := row
 	elsewhere.Namespace = func(*samplev1alpha1.Foo) string { return "elsewhere" }
 	for want, err := range map[string]error{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What a row can declare that Foo does not need: sets of children, and objects that an owner names.
+// Sets of children.
 
 package main
 
@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -277,152 +276,5 @@ func TestNothingIsRememberedOfASetAtRest(t *testing.T) {
 		advance(time.Hour)
 		f.become("yes", "api-0") // so that it is synced again, as at a resync
 		f.expectForgotten("a")
-	})
-}
-
-// secret is named by the Foo "a".
-func secret(value string) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: footest.Namespace, UID: "secret"}, Data: map[string][]byte{"key": []byte(value)},
-	}
-}
-
-// naming declares Foos with one ConfigMap that name a Secret, with an informer or without.
-func naming(hasInformer bool, change func(ref *plan.Ref[*samplev1alpha1.Foo, *corev1.Secret])) func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
-	ref := plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]{
-		Kind: "Secret", Resource: secrets, NamedBy: "spec.deploymentName",
-		Names:  func(foo *samplev1alpha1.Foo) []string { return []string{foo.Spec.DeploymentName} },
-		Digest: func(secret *corev1.Secret) any { return secret.Data },
-		Judge: func(secret *corev1.Secret) plan.Readiness {
-			if len(secret.Data["key"]) == 0 {
-				return plan.Stalled("SecretFailed", "Secret %q has no key", secret.Name)
-			}
-			return plan.Ready("")
-		},
-	}
-	change(&ref)
-	return func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
-		var informer cache.SharedIndexInformer
-		if hasInformer {
-			informer = clients.KubeInformers.Core().V1().Secrets().Informer()
-		}
-		return []table.Row[*samplev1alpha1.Foo]{
-			table.Uses(ref, informer, clients.Kube.CoreV1().Secrets),
-			table.Owns(shards(plain), clients.KubeInformers.Core().V1().ConfigMaps().Informer(), clients.Kube.CoreV1().ConfigMaps),
-		}
-	}
-}
-
-func asDeclared(*plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]) {}
-
-// forBoth runs a test with and without an informer, and tells it how long a change may take to be seen.
-func forBoth(t *testing.T, change func(ref *plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]), body func(f *fixture, see func())) {
-	t.Helper()
-	for name, seen := range map[string]time.Duration{"informer": time.Second, "polled": plan.DefaultPoll * 11 / 10} {
-		t.Run(name, func(t *testing.T) {
-			testRow(t, naming(name == "informer", change), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
-				body(f, func() { advance(seen) })
-			})
-		})
-	}
-}
-
-func TestAReferenceIsFollowed(t *testing.T) {
-	forBoth(t, asDeclared, func(f *fixture, see func()) {
-		f.become("yes", "web-0")
-		ready := f.expectReady("a", "False SecretMissing of 1")
-		footest.ExpectEqual(f.t, "the message", `Secret "web" does not exist in the namespace team-a: create it, or change spec.deploymentName`, ready.Message)
-		f.store(secrets, secret("1"))
-		see()
-		f.expectReady("a", "True Available of 1")
-		digest := f.shard("web-0").Annotations["secret"]
-		for i := range 20 {
-			f.store(secrets, secret(fmt.Sprint(2+i)))
-			see()
-			next := f.shard("web-0").Annotations["secret"]
-			if next == digest || next == "" {
-				t := f.t
-				t.Fatalf("after change %d, the digest is still %q", i, next)
-			}
-			digest = next
-			f.expectReady("a", "True Available of 1")
-		}
-		f.takeWrites()
-		labeled := secret("21")
-		labeled.Labels = map[string]string{"team": "a"}
-		f.store(secrets, labeled)
-		see()
-		f.expectWrites()
-		f.store(secrets, secret(""))
-		see()
-		f.expectReady("a", "False SecretFailed of 1")
-		footest.Must(f.t, f.api.Delete(f.kubeClient.Tracker(), secrets, footest.Namespace, "web"))
-		see()
-		f.expectReady("a", "False SecretMissing of 1")
-		f.respec(scaleTo(2))
-		f.expectShards("one more, although the Secret is missing", "web-0", "web-1")
-	})
-}
-
-func TestAReferenceMayHoldBackTheChildren(t *testing.T) {
-	forBoth(t, func(ref *plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]) { ref.Blocks = true }, func(f *fixture, see func()) {
-		f.expectShards("the Secret is missing")
-		f.store(secrets, secret(""))
-		see()
-		f.expectShards("the Secret is unfit")
-		f.store(secrets, secret("1"))
-		see()
-		f.expectShards("the Secret is fit", "web-0")
-	})
-}
-
-// A Secret that thousands of Foos name is read once for each version, and at rest not at all.
-func TestManyOwnersNameOneSecret(t *testing.T) {
-	testRow(t, naming(true, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
-		for i := range 20 {
-			foo := footest.Foo(fmt.Sprint("b-", i), footest.WithReplicas(0))
-			f.put(foo)
-		}
-		f.store(secrets, secret("1"))
-		f.become("yes", "web-0")
-		f.takeWrites()
-		f.store(secrets, secret("2"))
-		advance(time.Minute)
-		if reads := f.count("get secrets"); reads < 1 || reads > 2 { // two workers may read at the same time
-			f.t.Errorf("the Secret is read %d times", reads)
-		}
-		f.takeWrites()
-		advance(time.Hour)
-		footest.ExpectEqual(f.t, "reads at rest", 0, f.count("get secrets"))
-	})
-}
-
-func TestASyncThatIsAskedForReadsReferences(t *testing.T) {
-	testRow(t, naming(false, asDeclared), footest.Foo("a", footest.WithReplicas(0)), func(f *fixture) {
-		f.store(secrets, secret("1"))
-		advance(2 * plan.DefaultPoll)
-		f.store(secrets, secret(""))
-		foo := f.storedFoo("a")
-		metav1.SetMetaDataAnnotation(&foo.ObjectMeta, f.kind.SyncRequested(), "now")
-		f.put(foo)
-		advance(time.Second)
-		f.expectReady("a", "False SecretFailed of 1")
-	})
-}
-
-func TestAReferenceThatMayNotBeRead(t *testing.T) {
-	testRow(t, naming(false, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
-		f.store(secrets, secret("1"))
-		advance(2 * plan.DefaultPoll)
-		forbidden := f.refuse("get", "secrets", apierrors.NewForbidden(secrets.GroupResource(), "web", nil))
-		f.become("yes", "web-0")
-		advance(2 * time.Minute)
-		f.expectReady("a", "False SecretFailed of 1")
-		f.respec(scaleTo(2))
-		f.expectShards("the children are synced", "web-0", "web-1")
-		forbidden.over.Store(true)
-		advance(10 * time.Minute)
-		f.become("yes", "web-1")
-		f.expectReady("a", "True Available of 2")
 	})
 }

@@ -52,19 +52,38 @@ func (k *Kind) others(found Object, keep func(kept, found Object)) *Others {
 	return o
 }
 
-// The methods of an Owner.
+// GetSpec returns what decisions read.
+func (o *Others) GetSpec() any { return o.read }
 
-func (o *Others) GetSpec() any                                { return o.read }
-func (o *Others) GetStatus() any                              { return &o.status }
-func (o *Others) IsSuspended() bool                           { return false }
-func (o *Others) GetGeneration() int64                        { return o.generation }
-func (o *Others) GetConditions() []metav1.Condition           { return o.conditions }
+// GetStatus returns an empty status, which is never written.
+func (o *Others) GetStatus() any { return &o.status }
+
+// IsSuspended returns false: nothing in the object says so.
+func (o *Others) IsSuspended() bool { return false }
+
+// GetGeneration returns a number that changes with what decisions read.
+func (o *Others) GetGeneration() int64 { return o.generation }
+
+// GetConditions returns the conditions.
+func (o *Others) GetConditions() []metav1.Condition { return o.conditions }
+
+// SetConditions sets the conditions, until the end of a sync.
 func (o *Others) SetConditions(conditions []metav1.Condition) { o.conditions = conditions }
-func (o *Others) GetObservedGeneration() int64                { return o.generation }
-func (o *Others) SetObservedGeneration(int64)                 {}
-func (o *Others) GetLastHandledSync() string                  { return o.request }
-func (o *Others) SetLastHandledSync(string)                   {}
-func (o *Others) ResetProgress()                              {}
+
+// GetObservedGeneration returns the generation.
+func (o *Others) GetObservedGeneration() int64 { return o.generation }
+
+// SetObservedGeneration does nothing.
+func (o *Others) SetObservedGeneration(int64) {}
+
+// GetLastHandledSync returns the request of the object's annotation: nothing answers it.
+func (o *Others) GetLastHandledSync() string { return o.request }
+
+// SetLastHandledSync does nothing.
+func (o *Others) SetLastHandledSync(string) {}
+
+// ResetProgress does nothing.
+func (o *Others) ResetProgress() {}
 
 // DeepCopyObject implements runtime.Object.
 func (o *Others) DeepCopyObject() runtime.Object {

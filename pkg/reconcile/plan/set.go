@@ -148,7 +148,7 @@ func duplicateIn(names []string) string {
 
 // namesOfNew returns the names that an owner without a spec wants, or none if the function needs one.
 func namesOfNew[F Object](names func(F) []string) (result []string) {
-	defer func() { _ = recover() }()                                  //nolint:errcheck // a function may rely on what the API server validates
+	defer func() { _ = recover() }()                                  // a function may rely on what the API server validates
 	owner := reflect.New(reflect.TypeFor[F]().Elem()).Interface().(F) //nolint:forcetypeassert // the type of F
 	return names(owner)
 }

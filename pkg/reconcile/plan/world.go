@@ -36,8 +36,10 @@ type World struct {
 	// them and, at the last step of each row, of the deletions.
 	steps    []*Step
 	outcomes []Outcome
-	// blocked has the steps that an earlier child holds back.
-	blocked []*Step
+	// blocked has the steps that an earlier child holds back. isBlocked is true while one holds back the later
+	// rows, and lacks if the owner lacks a child that it wants.
+	blocked          []*Step
+	isBlocked, lacks bool
 	// last is the outcome of the last step, and isOver is true if it wrote the finalizer.
 	last   Outcome
 	isOver bool
@@ -76,52 +78,66 @@ func (k *Kind) NewWorld(owner Owner, read func(kind *ChildKind) Found) *World {
 // owner may control any number.
 func (w *World) Steps() iter.Seq[*Step] {
 	return func(yield func(*Step) bool) {
-		if !w.hold(yield) {
-			return
-		}
-		blocked, complete := false, true
-		for _, kind := range w.kind.References {
-			first := len(w.steps)
-			w.decideReference(kind)
-			if !w.takeRow(first, false, yield) {
-				return
-			}
-			blocked = !w.seeReferences(kind, first) && kind.Blocks || blocked
-		}
-		for _, kind := range w.kind.Calls {
-			first := len(w.steps)
-			w.decideCall(kind)
-			if !w.takeRow(first, w.isHeldBack(kind), yield) {
-				return
-			}
-			blocked = kind.Blocks && !w.isAnswered() || blocked
-		}
-		for _, kind := range w.kind.Children {
-			first := len(w.steps)
-			w.decide(kind)
-			if !w.takeRow(first, blocked || w.isHeldBack(kind), yield) {
-				return
-			}
-			for i := first; i < len(w.steps); i++ {
-				blocked, complete = blocked || kind.Blocks && !w.isAsAsked(i), complete && w.isThere(i)
-			}
-		}
-		if !IsTerminating(w.Owner) && (blocked || !complete) {
-			return
-		}
-		for _, step := range slices.Backward(w.steps) {
-			if !w.deleteOne(step, yield) {
-				return
-			}
-		}
-		if IsTerminating(w.Owner) {
-			w.release(yield)
-		}
+		_ = w.hold(yield) && w.takeReferences(yield) && w.takeCalls(yield) && w.takeChildren(yield) && w.takeDeletions(yield)
 	}
 }
 
-// takeRow yields the steps of the last row, of which first is the first, until one holds back the others. It
-// returns false if the caller wants no more steps.
+// The following yield the steps of their part of the table. They return false if the caller wants no more steps.
+
+func (w *World) takeReferences(yield func(*Step) bool) bool {
+	for _, kind := range w.kind.References {
+		first := len(w.steps)
+		w.decideReference(kind)
+		if !w.takeRow(first, false, yield) {
+			return false
+		}
+		w.isBlocked = !w.seeReferences(kind, first) && kind.Blocks || w.isBlocked
+	}
+	return true
+}
+
+func (w *World) takeCalls(yield func(*Step) bool) bool {
+	for _, kind := range w.kind.Calls {
+		first := len(w.steps)
+		w.decideCall(kind)
+		if !w.takeRow(first, w.isHeldBack(kind), yield) {
+			return false
+		}
+		w.isBlocked = kind.Blocks && !w.isAnswered() || w.isBlocked
+	}
+	return true
+}
+
+func (w *World) takeChildren(yield func(*Step) bool) bool {
+	for _, kind := range w.kind.Children {
+		first := len(w.steps)
+		w.decide(kind)
+		if !w.takeRow(first, w.isBlocked || w.isHeldBack(kind), yield) {
+			return false
+		}
+		for i := first; i < len(w.steps); i++ {
+			w.isBlocked, w.lacks = w.isBlocked || kind.Blocks && !w.isAsAsked(i), w.lacks || !w.isThere(i)
+		}
+	}
+	return true
+}
+
+func (w *World) takeDeletions(yield func(*Step) bool) bool {
+	if !IsTerminating(w.Owner) && (w.isBlocked || w.lacks) {
+		return true
+	}
+	for _, step := range slices.Backward(w.steps) {
+		if !w.deleteOne(step, yield) {
+			return false
+		}
+	}
+	if IsTerminating(w.Owner) {
+		w.release(yield)
+	}
+	return true
+}
+
+// takeRow yields the steps of the last row, of which first is the first, until one holds back the others.
 func (w *World) takeRow(first int, blocked bool, yield func(*Step) bool) bool {
 	for i := first; i < len(w.steps); i++ {
 		step := w.steps[i]
