@@ -75,3 +75,6 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 )
+
+// It is copied over a project that newproject makes, and compiles there.
+ignore ./examples/domain-cert

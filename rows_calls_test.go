@@ -51,12 +51,10 @@ func TestAnAnswerStandsWhilePollsFail(t *testing.T) {
 		"503 of the authority":      isDown,
 		"context deadline exceeded": hangs,
 		"panic: a bug":              func(context.Context, string, *samplev1alpha1.Foo) (entry, error) { panic("a bug") },
-		"it has not returned in time": func() func(context.Context, string, *samplev1alpha1.Foo) (entry, error) {
-			return func(_ context.Context, _ string, foo *samplev1alpha1.Foo) (entry, error) {
-				<-time.After(24 * time.Hour) // whatever its context says
-				return entry{Text: "late"}, nil
-			}
-		}(),
+		"it has not returned in time": func(context.Context, string, *samplev1alpha1.Foo) (entry, error) {
+			<-time.After(24 * time.Hour) // whatever its context says
+			return entry{Text: "late"}, nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runCalls(t, asCalled, func(f *fixture, a *authority) {
@@ -293,6 +291,24 @@ func TestACallWithoutAReport(t *testing.T) {
 		advance(24 * time.Hour)
 		f.expectCalls(a)
 		f.expectWrites()
+	})
+}
+
+// A status that says Ready has an answer, even if that is zero.
+func TestAnAnswerThatIsZeroStandsAfterARestart(t *testing.T) {
+	zero := func(call *plan.Call[*samplev1alpha1.Foo, entry]) {
+		call.Judge = func(is entry) plan.Readiness { return plan.Ready("entered as %q", is.Text) }
+	}
+	testCalls(t, zero, world(footest.Foo("a")), func(f *fixture, a *authority) {
+		a.answers(saying("", time.Time{}))
+		stop := f.start(2)
+		advance(time.Minute)
+		stop()
+		f.takeWrites()
+		defer f.restart()()
+		advance(24 * time.Hour)
+		f.expectWrites()
+		footest.ExpectEqual(t, "the message", `entered as ""`, f.expectReady("a", "True Available of 1").Message)
 	})
 }
 

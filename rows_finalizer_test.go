@@ -163,7 +163,7 @@ func withFinalizer(foo *samplev1alpha1.Foo) {
 func TestAFinalizerThatNothingNeeds(t *testing.T) {
 	others := []string{"example.com/other"}
 	noUndo := func(call *plan.Call[*samplev1alpha1.Foo, entry]) { call.Undo = nil }
-	testCalls(t, noUndo, world(footest.Foo("a", withFinalizer), footest.Foo("b", withFinalizer, footest.BeingDeleted, withFinalizer)), func(f *fixture, a *authority) {
+	testCalls(t, noUndo, world(footest.Foo("a", withFinalizer), footest.Foo("b", footest.BeingDeleted, withFinalizer)), func(f *fixture, a *authority) {
 		defer f.start(2)()
 		advance(time.Minute)
 		footest.ExpectEqual(t, "the finalizers", others, f.storedFoo("a").Finalizers)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -135,10 +136,19 @@ var (
 	ChildGR = Primary.Resource.GroupResource()
 )
 
+// semantic is equality.Semantic, which panics at a time.Time.
+var semantic = func() conversion.Equalities {
+	equalities := equality.Semantic.Copy()
+	if err := equalities.AddFunc(time.Time.Equal); err != nil {
+		panic(err)
+	}
+	return equalities
+}()
+
 // ExpectEqual fails the test if got is not want, and shows the difference.
 func ExpectEqual(t *testing.T, what string, want, got any) {
 	t.Helper()
-	if !equality.Semantic.DeepEqual(want, got) {
+	if !semantic.DeepEqual(want, got) {
 		t.Errorf("%s is not as expected (-want +got):\n%s", what, diff.Diff(want, got))
 	}
 }

@@ -17,11 +17,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// DefaultTimeout and DefaultWorkers are those of a Call that sets none.
 const (
-	// DefaultTimeout and DefaultWorkers are those of a Call that sets none.
 	DefaultTimeout = 30 * time.Second
-	DefaultWorkers = 4
+	DefaultWorkers = 10
+)
 
+const (
 	// firstRetry is the first exponential back-off of a failed call, and lastRetry the longest.
 	// Retrying every few milliseconds would only add to an external system's load.
 	firstRetry = 2 * time.Second
@@ -58,7 +60,7 @@ type Call[T metav1.Object, R any] struct {
 	// return gets no other.
 	Timeout time.Duration
 	// Workers is the number of concurrent calls, without those that take longer than 100 ms, of which
-	// there are at most a hundred.
+	// there are at most a hundred. It is also the number of all calls for the objects of one namespace.
 	Workers int
 }
 

@@ -164,7 +164,7 @@ func (r *Runner[T, R]) start(ctx context.Context, key cache.ObjectName) *running
 		return nil
 	}
 	of := &running[T, R]{state: s, object: s.object}
-	of.ctx, of.cancel = context.WithTimeout(ctx, r.call.Timeout)
+	of.ctx, of.cancel = context.WithTimeout(ctx, r.call.Timeout) //nolint:gosec // the caller cancels it
 	s.running, s.due = of, time.Time{}
 	return of
 }

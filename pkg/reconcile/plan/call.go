@@ -41,15 +41,15 @@ type Call[F Owner, R any] struct {
 	Poll time.Duration
 	// Timeout bounds each call. Do and Undo must return when their ctx is done. 0 means 30 s.
 	Timeout time.Duration
-	// Workers is how many calls may be made at the same time; those that take longer than 100 ms no longer
-	// count, up to a hundred. 0 means 4.
+	// Workers is how many calls may be made at the same time, and how many for the owners of one namespace;
+	// of the first, those that take longer than 100 ms no longer count, up to a hundred. 0 means 10.
 	Workers int
 	// Judge returns whether an answer allows the owner to be ready. nil means that each does.
 	Judge func(answer R) Readiness
 	// Report adds an answer to the status of an owner, which is a copy. Recall is its reverse: it returns the
-	// answer in a status, or the zero R. Only what comes back from Recall is judged and reported, so that
-	// a restart, after which the answer in the status stands, changes nothing. Both may be nil. A call with
-	// neither is made again after a restart.
+	// answer in a status, or the zero R if there is none. After a restart, the answer in the status stands. Only
+	// what comes back from Recall is judged and reported, so that a restart changes nothing. Both may be nil: a
+	// restart then repeats the call unless the status says that the owner is ready.
 	Report func(owner F, answer R)
 	Recall func(owner F) R
 	// Condition is the type of a condition for the thing alone, such as "Issued", or "".
@@ -60,8 +60,8 @@ type Call[F Owner, R any] struct {
 
 // Answer is what is known of a call.
 type Answer struct {
-	// Known is true if there is an answer to the newest spec that stands, and Value is that, or nil if there is
-	// no Recall and an earlier process received it.
+	// Known is true if there is an answer to the newest spec, and Value is that, or nil if there is no Recall and
+	// an earlier process received it.
 	Known bool
 	Value any
 	// Err is why the last call failed, or nil.
@@ -100,17 +100,12 @@ func (r Call[F, R]) Of(owner *Kind) *ChildKind {
 			if r.Recall == nil {
 				return nil
 			}
-			answer := r.Recall(owner.(F))
-			if reflect.ValueOf(&answer).Elem().IsZero() {
-				return nil
-			}
-			return answer
+			return r.Recall(owner.(F))
 		},
 	}
 	if r.Undo != nil {
 		c.call.Undo = func(ctx context.Context, owner Owner) error { return r.Undo(ctx, owner.(F)) }
 	}
-	c.hasRecall = r.Recall != nil
 	return c
 }
 
@@ -169,8 +164,10 @@ func (c *ChildKind) Recall(owner Owner) (answer Answer, wasAsked bool) {
 	if owner.GetObservedGeneration() != owner.GetGeneration() {
 		return answer, false
 	}
-	answer.Value = c.call.Recall(owner)
-	answer.Known = answer.Value != nil || !c.hasRecall && SaysReady(owner)
+	is := c.call.Recall(owner)
+	if SaysReady(owner) || is != nil && !reflect.ValueOf(is).IsZero() { // a zero answer is one if it made the owner ready
+		answer.Known, answer.Value = true, is
+	}
 	return answer, true
 }
 

@@ -59,11 +59,16 @@ func (w *World) release(yield func(*Step) bool) {
 		return
 	}
 	for i, step := range w.steps {
-		if answer := w.outcomes[i].Answer; step.IsCall() && step.needsFinalizer() && (answer == nil || !answer.Undone) {
+		if step.needsFinalizer() && !step.isGone(&w.outcomes[i]) {
 			return
 		}
 	}
 	w.setFinalizer(ActionRelease, yield)
+}
+
+// isGone reports whether nothing is left of what a call has made. Children elsewhere are counted: see hasElsewhere.
+func (s *Step) isGone(outcome *Outcome) bool {
+	return !s.IsCall() || outcome.Answer != nil && outcome.Answer.Undone
 }
 
 // setFinalizer yields a step that writes the finalizer. It returns false if the sync is over; if the step failed,

@@ -56,8 +56,8 @@ func Stalled(reason, format string, args ...any) Readiness {
 }
 
 // ComeAgain returns the readiness with a time at which to come again, because something is due then and no
-// event will say so. A call is then made again, and a reference read again. One that stays due is asked
-// at most once a minute.
+// event will say so. A call is then made again, a reference read again, and a child judged again. A call or
+// reference that stays due is repeated at most once a minute.
 func (r Readiness) ComeAgain(at time.Time) Readiness {
 	r.At = at
 	return r

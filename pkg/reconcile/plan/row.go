@@ -90,9 +90,8 @@ type ChildKind struct {
 	isElsewhere bool
 	// isItself is true for fields of the owner itself: see OfItself.
 	isItself bool
-	// call and hasRecall are those of a Call.
-	call      *Call[Owner, any]
-	hasRecall bool
+	// call is that of a Call.
+	call *Call[Owner, any]
 	// isFinalizer is true for the step that writes the kind's finalizer.
 	isFinalizer bool
 }

@@ -25,9 +25,9 @@ func (k *Kind) WithStatus(owner Owner, steps []*Step, outcomes []Outcome, now me
 }
 
 // withStatus also returns the earliest time at which a part says to come again, or zero.
-func (k *Kind) withStatus(owner Owner, steps []*Step, outcomes []Outcome, now metav1.Time) (after Owner, due time.Time) {
+func (k *Kind) withStatus(owner Owner, steps []*Step, outcomes []Outcome, now metav1.Time) (Owner, time.Time) {
 	// A copy, because the objects of a cache are shared.
-	after = CopyOf(owner)
+	after := CopyOf(owner)
 	conditions := after.GetConditions()
 	ResetStatus(after)
 	after.SetConditions(conditions)

@@ -34,13 +34,13 @@ const (
 	ActionSuspend Action = "suspend"
 	// ActionRead means that an object that the owner names has to be read live.
 	ActionRead Action = "read"
-	// ActionCall means that the call of a row has to be made if it is due, and ActionUndo that what it made has
-	// to be removed because the owner is being deleted.
+	// ActionCall means that the call of a row has to be made if it is due.
 	ActionCall Action = "call"
+	// ActionUndo means that what a call made has to be removed, because the owner is being deleted.
 	ActionUndo Action = "undo"
-	// ActionHold means that the owner needs the kind's finalizer, and ActionRelease that nothing needs it any
-	// more.
-	ActionHold    Action = "hold"
+	// ActionHold means that the owner needs the kind's finalizer.
+	ActionHold Action = "hold"
+	// ActionRelease means that nothing needs the kind's finalizer any more.
 	ActionRelease Action = "release"
 	// ActionDelete means that the owner controls an object that it does not want.
 	ActionDelete Action = "delete"

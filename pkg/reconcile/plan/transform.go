@@ -81,7 +81,7 @@ func (k *Kind) retain(kept, owner Owner) {
 		annotate(kept, k.SyncRequested(), request)
 	}
 	if k.hasFinalizer(owner) {
-		kept.SetFinalizers([]string{k.Finalizer})
+		kept.SetFinalizers(append(kept.GetFinalizers(), k.Finalizer))
 	}
 	reflect.ValueOf(kept.GetSpec()).Elem().Set(reflect.ValueOf(owner.GetSpec()).Elem())
 	reflect.ValueOf(kept.GetStatus()).Elem().Set(reflect.ValueOf(owner.GetStatus()).Elem())

@@ -51,7 +51,8 @@ func TestTwoCallsOfAKindAreRefused(t *testing.T) {
 	entry := plan.Call[*samplev1alpha1.Foo, string]{
 		Kind: "Entry", Do: func(context.Context, *samplev1alpha1.Foo) (string, error) { return "", nil },
 	}
-	err := Prepare(foos(newCache(t, &samplev1alpha1.Foo{}).Informer(), siteKind, Calls(entry), Calls(entry)))
+	same := []Row[*samplev1alpha1.Foo]{Calls(entry), Calls(entry)}
+	err := Prepare(foos(newCache(t, &samplev1alpha1.Foo{}).Informer(), siteKind, same...))
 	if err == nil || err.Error() != "the table of Site has two calls of the kind Entry" {
 		t.Errorf("the error is %v", err)
 	}
