@@ -14,7 +14,7 @@
 // the owner reference. It never touches an object that it does not control, unless someone
 // who may edit that object requests it.
 //
-// This file reads the flags, creates the two informer factories and the controller of each
+// This file reads the flags, creates the informer factories and the controller of each
 // kind, and runs them.
 package main
 
@@ -36,6 +36,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubeinformers "k8s.io/client-go/informers"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
@@ -186,7 +188,7 @@ func newControllers(config Config, kinds []*table.Kind) (controllers []*Controll
 	return controllers, nil
 }
 
-// startInformers creates the controllers with the two informer factories, waits until the
+// startInformers creates the controllers with the informer factories, waits until the
 // API server lets the informers read their resources, and returns when the caches are full or
 // ctx is done. Call stop when ctx is done.
 func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clients, recorder *events.Recorder, controllerMetrics *metrics.Metrics) (
@@ -199,7 +201,8 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 	}
 	reading, errReading := clientset.NewForConfig(clients.InformerConfig)
 	calling, errCalling := clientset.NewForConfig(clients.CallConfig)
-	if err := cmp.Or(errReading, errCalling); err != nil {
+	readingMetadata, errMetadata := metadata.NewForConfig(clients.InformerConfig)
+	if err := cmp.Or(errReading, errCalling, errMetadata); err != nil {
 		return nil, nil, err
 	}
 	// Children need no resync, because an owner's resync reads its children, too.
@@ -207,7 +210,9 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 		kubeinformers.WithInformerName(name), kubeinformers.WithNamespace(opts.Namespace))
 	customInformers := custominformers.NewSharedInformerFactoryWithOptions(reading, opts.Resync,
 		custominformers.WithInformerName(name), custominformers.WithNamespace(opts.Namespace))
-	all := kinds.All(kinds.Clients{Kube: clients.Kube, Custom: calling, KubeInformers: kubeInformers, CustomInformers: customInformers}, opts.Kinds)
+	metadataInformers := metadatainformer.NewFilteredSharedInformerFactory(readingMetadata, 0, opts.Namespace, nil)
+	all := kinds.All(kinds.Clients{Kube: clients.Kube, Custom: calling, KubeInformers: kubeInformers, CustomInformers: customInformers,
+		MetadataInformers: metadataInformers}, opts.Kinds)
 	controllers, err = newControllers(Config{
 		Name: names.Controller, Recorder: recorder, Clock: clock.RealClock{}, CallTimeout: opts.RequestTimeout, Metrics: controllerMetrics,
 		MaxRollouts: opts.MaxRollouts, FightPeriod: opts.FightPeriod,
@@ -221,6 +226,7 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 	stop = func() {
 		kubeInformers.Shutdown()
 		customInformers.Shutdown()
+		metadataInformers.Shutdown()
 	}
 	var reads []schema.GroupVersionResource
 	for _, kind := range all {
@@ -235,8 +241,10 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 	}
 	kubeInformers.StartWithContext(ctx)
 	customInformers.StartWithContext(ctx)
+	metadataInformers.Start(ctx.Done())
 	kubeInformers.WaitForCacheSyncWithContext(ctx)
 	customInformers.WaitForCacheSyncWithContext(ctx)
+	metadataInformers.WaitForCacheSync(ctx.Done())
 	for _, c := range controllers {
 		controllerMetrics.CountByReady(c.Resource(), c.CountByReady)
 	}

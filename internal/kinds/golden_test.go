@@ -13,3 +13,8 @@ import (
 func TestChildrenOfFoos(t *testing.T) {
 	reconciletest.Golden[*samplev1alpha1.Foo](t, Declared(Options{Image: footest.DefaultImage})[0], "testdata")
 }
+
+// What a program needs besides, for Events, the Lease and reviews, does not depend on its kinds.
+func TestTheRoleGrantsWhatTheKindsNeed(t *testing.T) {
+	reconciletest.Permissions(t, "../../artifacts/deploy/permissions/controller.yaml", unconnected(Options{}))
+}

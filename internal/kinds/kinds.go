@@ -9,6 +9,7 @@ import (
 
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata/metadatainformer"
 
 	"example.com/sample-controller/internal/names"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -27,6 +28,8 @@ type Clients struct {
 	// not run yet.
 	KubeInformers   kubeinformers.SharedInformerFactory
 	CustomInformers custominformers.SharedInformerFactory
+	// MetadataInformers are for objects that owners name, of which names and versions are enough: see table.Uses.
+	MetadataInformers metadatainformer.SharedInformerFactory
 }
 
 // Options are what an administrator chooses for all objects of the program.
@@ -68,11 +71,17 @@ func Foos(clients Clients, options Options) *table.Kind {
 // Declared returns the kinds of the program for those who only decide, such as a preview: without a
 // connection to an API server.
 func Declared(options Options) (declared []*plan.Kind) {
-	kube, custom := kubernetes.New(nil), clientset.New(nil)
-	for _, kind := range All(Clients{
-		Kube: kube, Custom: custom, KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), CustomInformers: custominformers.NewSharedInformerFactory(custom, 0),
-	}, options) {
+	for _, kind := range unconnected(options) {
 		declared = append(declared, kind.Kind)
 	}
 	return declared
+}
+
+// unconnected returns the kinds of the program with clients that can't be used.
+func unconnected(options Options) []*table.Kind {
+	kube, custom := kubernetes.New(nil), clientset.New(nil)
+	return All(Clients{
+		Kube: kube, Custom: custom, KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), CustomInformers: custominformers.NewSharedInformerFactory(custom, 0),
+		MetadataInformers: metadatainformer.NewSharedInformerFactory(nil, 0),
+	}, options)
 }

@@ -190,10 +190,11 @@ func (c *ChildKind) LogKey() string { return strings.ToLower(c.Kind[:1]) + c.Kin
 // Desired returns a child to create for an owner, as the successor of an earlier one if that is
 // not nil. Of a set, it returns the first.
 func (c *ChildKind) Desired(owner Owner, earlier Object, view *View) Object {
-	return c.desired(owner, c.NamesFor(owner)[0], earlier, view)
+	return c.DesiredNamed(owner, c.NamesFor(owner)[0], earlier, view)
 }
 
-func (c *ChildKind) desired(owner Owner, name string, earlier Object, view *View) Object {
+// DesiredNamed is Desired for the child of a set with a name.
+func (c *ChildKind) DesiredNamed(owner Owner, name string, earlier Object, view *View) Object {
 	child := c.Empty()
 	child.SetName(name)
 	child.SetNamespace(c.Namespace(owner))

@@ -137,7 +137,7 @@ func (s *Step) Earlier() Object {
 // NewChild returns the object that creates the child of a step, as the successor of an earlier one if that is
 // not nil.
 func (s *Step) NewChild(earlier Object) Object {
-	return s.desired(s.Owner, s.Key.Name, earlier, s.View)
+	return s.DesiredNamed(s.Owner, s.Key.Name, earlier, s.View)
 }
 
 // Decide decides what an owner needs of a kind of which it has at most one. named is the object with the

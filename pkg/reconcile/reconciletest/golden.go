@@ -113,22 +113,25 @@ func childrenOf(kind *plan.Kind, owner plan.Owner) ([]byte, error) {
 	var all [][]byte
 	view := &plan.View{}
 	for _, row := range kind.Children {
-		if !row.Wanted(owner) {
-			continue
+		for _, name := range row.NamesFor(owner) {
+			child := row.DesiredNamed(owner, name, nil, view)
+			view.Observe(row.Kind, child)
+			text, err := childText(row, child)
+			if err != nil {
+				return nil, fmt.Errorf("encoding the %s: %w", row.Kind, err)
+			}
+			all = append(all, text)
 		}
-		child := row.Desired(owner, nil, view)
-		view.Observe(row.Kind, child)
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the %s: %w", row.Kind, err)
-		}
-		fields["apiVersion"], fields["kind"] = row.Resource.GroupVersion().String(), row.Kind
-		delete(fields, "status")
-		text, err := yaml.Marshal(fields)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the %s: %w", row.Kind, err)
-		}
-		all = append(all, text)
 	}
 	return bytes.Join(all, []byte("---\n")), nil
+}
+
+func childText(row *plan.ChildKind, child plan.Object) ([]byte, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	if err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = row.Resource.GroupVersion().String(), row.Kind
+	delete(fields, "status")
+	return yaml.Marshal(fields)
 }
