@@ -76,5 +76,9 @@ require (
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 )
 
-// It is copied over a project that newproject makes, and compiles there.
-ignore ./examples/domain-cert
+// They are copied over a project that newproject makes, and compile there: see examples/README.md.
+ignore (
+	./examples/domain-cert
+	./examples/sharded-cache
+	./examples/website
+)

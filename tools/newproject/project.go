@@ -125,7 +125,7 @@ func (p *project) write(ctx context.Context) error {
 	}
 	// With the versions of the library. Tidying leaves what the project needs.
 	mod = bytes.Replace(mod, []byte("module "+library), []byte("module "+p.Module), 1)
-	mod = append(mod, "\nrequire "+library+" v0.0.0\n"...)
+	mod = append(ignored.ReplaceAll(mod, nil), "\nrequire "+library+" v0.0.0\n"...)
 	sum, err := os.ReadFile(filepath.Join(p.root, "go.sum"))
 	deployment, childErr := childOf("apps/v1/Deployment")
 	err = errors.Join(err, childErr, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE"),
@@ -246,6 +246,9 @@ func (p *project) fillFile(name string, data any) error {
 	}
 	return p.put(name, result)
 }
+
+// ignored matches what a go.mod says about folders that a project lacks.
+var ignored = regexp.MustCompile(`(?m)^(//.*\n)*ignore \([^)]*\)\n`)
 
 var (
 	comments = regexp.MustCompile(`(?m)(^ *#.*\n)+`)
