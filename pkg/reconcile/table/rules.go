@@ -15,14 +15,23 @@ func (k *Kind) Rules() (rules []rbacv1.PolicyRule) {
 	allow := func(resource schema.GroupVersionResource, sub string, verbs ...string) {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource + sub}, Verbs: verbs})
 	}
-	allow(k.Resource, "", "get", "list", "watch")
-	allow(k.Resource, "/status", "update")
-	if len(k.Rows) > 0 {
+	owner := []string{"get", "list", "watch"}
+	if k.Finalizer != "" || slices.ContainsFunc(k.Rows, func(row *Children) bool { return row.IsItself() }) {
+		owner = append(owner, "patch")
+	}
+	allow(k.Resource, "", owner...)
+	if !k.IsOthers() {
+		allow(k.Resource, "/status", "update")
+	}
+	if slices.ContainsFunc(k.Rows, func(row *Children) bool { return !row.IsItself() }) {
 		// Owner references block the owner's deletion, for which the admission plugin
 		// OwnerReferencesPermissionEnforcement requires this.
 		allow(k.Resource, "/finalizers", "update")
 	}
 	for _, row := range k.Rows {
+		if row.IsItself() {
+			continue
+		}
 		allow(row.Resource, "", "get", "list", "watch", "create", "patch", "delete")
 	}
 	for _, row := range k.References {
