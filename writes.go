@@ -230,7 +230,7 @@ func (s *ownerSync) repaired(ctx context.Context, step *plan.Step, outcome plan.
 		isRepair = plan.SaysReady(s.owner) || repairs.Count() > 0 || s.c.crdMismatch.HasNoSubresource()
 	}
 	known.CarriedOut()
-	if !isRepair || step.FollowsReference() {
+	if !isRepair {
 		return outcome
 	}
 	repairs.Observe(s.owner, fight, now)

@@ -6,6 +6,8 @@ package memory
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/sample-controller/pkg/reconcile/failure"
@@ -76,9 +78,18 @@ func (c *Child) IsRepair(owner plan.Owner) bool { return c.newSpec != owner.GetG
 func (c *Child) CarriedOut() { c.newSpec = 0 }
 
 // RepairsOf returns the repairs of an object by one kind of write: a user who deletes an object once does
-// not continue a fight over its fields.
+// not continue a fight over its fields. Nor does one who changes an object that the owner names: what the
+// children follow then is new.
 func (c *Child) RepairsOf(step *plan.Step) *Series {
-	return c.Repairs(string(step.Action) + " " + step.Key.Name)
+	what := string(step.Action) + " " + step.Key.Name
+	if follows := step.Follows(); follows != "" {
+		of := what + " to "
+		what = of + follows
+		c.repairs = slices.DeleteFunc(c.repairs, func(repairs *Series) bool {
+			return strings.HasPrefix(repairs.what, of) && repairs.what != what
+		})
+	}
+	return c.Repairs(what)
 }
 
 // ObserveFights adds to an outcome a fight over one of the owner's objects, if there is one, and to come

@@ -169,11 +169,11 @@ func (s *Step) judgeReference(outcome *Outcome) Readiness {
 	}
 }
 
-// FollowsReference reports whether an update is due only because an object that the owner names has
-// changed: without what is known of those, nothing has drifted. Nobody has undone anything then.
-func (s *Step) FollowsReference() bool {
-	if s.Action != ActionUpdate || len(s.OwnerKind.References) == 0 {
-		return false
+// Follows returns the digests of the objects that the owner names if an update is due only because of them: without what
+// is known of those, nothing has drifted. Otherwise it returns "".
+func (s *Step) Follows() string {
+	if s.Action != ActionUpdate || len(s.OwnerKind.References) == 0 || s.DescribeDrift(s.Found, s.Owner, s.View.withoutDigests()) != "" {
+		return ""
 	}
-	return s.DescribeDrift(s.Found, s.Owner, s.View.withoutDigests()) == ""
+	return fmt.Sprint(s.View.digests)
 }
