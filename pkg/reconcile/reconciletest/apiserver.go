@@ -359,7 +359,7 @@ func (c *cluster) mutatesWrites() bool {
 // touchChildren touches each child.
 func (c *cluster) touchChildren() {
 	for _, object := range c.world().Objects {
-		if !c.owner.Is(object) {
+		if !c.owner.Is(object) && !c.owner.IsReferenced(object) {
 			c.api.touch(c.idOf(object))
 		}
 	}

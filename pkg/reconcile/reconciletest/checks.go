@@ -42,10 +42,18 @@ const (
 // check lets the cluster come to rest after the last step and the last fault, checks all
 // objects and the history, and returns the objects.
 func (c *cluster) check(rest time.Duration) []rows.Object {
+	resting := len(c.points)
+	for _, reference := range c.owner.References {
+		if c.isPolled(reference.Kind) {
+			rest = max(rest, recoveryTime+reference.Poll*11/10)
+		}
+	}
 	advance(rest)
 	for c.sinceFault() < rest {
 		advance(rest - c.sinceFault())
 	}
+	// What is polled at rest is so in all runs alike.
+	c.points = append(c.points[:resting:resting], slices.DeleteFunc(slices.Clone(c.points[resting:]), c.isPoll)...)
 	w := c.world()
 	for _, wrong := range w.WrongAtRest() {
 		c.violationf("at rest: %s", wrong)
@@ -64,7 +72,7 @@ func (c *cluster) check(rest time.Duration) []rows.Object {
 func (c *cluster) checkNothingIsPending(object rows.Object) {
 	if c.owner.Is(object) {
 		ready := rows.ConditionOf(object)
-		if ready != nil && ready.Status != metav1.ConditionTrue && !strings.HasSuffix(ready.Reason, plan.SuffixConflict) {
+		if ready != nil && ready.Status != metav1.ConditionTrue && !strings.HasSuffix(ready.Reason, plan.SuffixConflict) && !c.world().LacksReferences(object) {
 			c.violationf("at rest: %s %s still says %s: %s", c.owner, object.GetName(), ready.Reason, ready.Message)
 		}
 	} else if metav1.GetControllerOf(object) != nil && object.GetDeletionTimestamp() != nil {
@@ -78,13 +86,29 @@ func (c *cluster) sinceFault() time.Duration {
 	return time.Since(c.lastFault)
 }
 
-// checkReadiness checks that no owner ever reported Ready before it was ready.
-func (c *cluster) checkReadiness() {
-	history := rules.History{Owner: c.owner}
+// history returns the states of all objects.
+func (c *cluster) history() *rules.History {
+	history := &rules.History{Owner: c.owner}
 	changes, _ := c.api.next(0)
 	for _, change := range changes {
 		history.Add(change.object, change.kind == watch.Deleted)
 	}
+	return history
+}
+
+// checkPromptness checks that an owner does not report Ready any more when a child is not. Only without faults is it known
+// how soon it has to.
+func (c *cluster) checkPromptness() {
+	changes, _ := c.api.next(0)
+	at := func(version uint64) time.Time { return changes[version-firstVersion-1].at }
+	for _, delayed := range c.history().Delayed(at, controlPlaneInterval/2) {
+		c.violationf("%s", delayed)
+	}
+}
+
+// checkReadiness checks that no owner ever reported Ready before it was ready.
+func (c *cluster) checkReadiness() {
+	history := c.history()
 	lies, err := history.Lies()
 	if err != nil {
 		c.violationf("keeping the recorded statuses: %v", err)
@@ -119,7 +143,8 @@ func (c *cluster) checkIdle() {
 	c.tracef("no calls are expected from here on")
 	advance(idleTime)
 	c.mu.Lock()
-	after := c.points[before:]
+	after := slices.DeleteFunc(slices.Clone(c.points[before:]), c.isPoll)
+	c.points = c.points[:before]
 	c.mu.Unlock()
 	if len(after) > 0 {
 		c.violationf("the calls do not end: %v", after)
@@ -134,9 +159,13 @@ func (c *cluster) checkAgainst(baseline, objects []rows.Object) {
 }
 
 // withoutVersions returns objects without the fields that may differ between runs: versions,
-// times, and the number in a child's UID.
+// times, and the number in a child's UID. While an object that an owner names is missing, its children have
+// what they had before, which depends on the faults.
 func (c *cluster) withoutVersions(objects []rows.Object) []rows.Object {
 	var same []rows.Object
+	isWithout := slices.ContainsFunc(objects, func(object rows.Object) bool {
+		return c.owner.Is(object) && rules.World{Owner: c.owner, Objects: objects}.LacksReferences(object)
+	})
 	for _, object := range objects {
 		object = rows.CopyOf(object)
 		object.SetResourceVersion("")
@@ -146,6 +175,9 @@ func (c *cluster) withoutVersions(objects []rows.Object) []rows.Object {
 				conditions[i].LastTransitionTime = metav1.Time{}
 			}
 		} else {
+			if isWithout {
+				object = c.owner.KindOf(object).OthersPart(object, nil)
+			}
 			object.SetUID("")
 			object.SetGeneration(0)
 			rows.ClearObservedGeneration(object)
@@ -166,13 +198,16 @@ func (c *connection) inspect(action string) inspector {
 		}
 		w := c.stored()
 		if action == "update-status" {
-			if wrong := w.WrongStatus(stored, next); wrong != "" {
+			if wrong := cmp.Or(w.WrongStatus(stored, next), w.RevealedIn(next)); wrong != "" {
 				c.cluster.violationf("%s sent %s of %s, %s", c.name, action, id, wrong)
 			}
 			return
 		}
 		known := func(name string) rows.Object { return c.cluster.api.objects[objectID{id.kind, name}] }
 		wrong := cmp.Or(w.WrongWrite(stored, next, known), c.recreated(id, stored, next, w.OwnerOf(cmp.Or(next, stored))))
+		if wrong == "" && !c.stale && !w.Owner.Is(cmp.Or(next, stored)) {
+			wrong = w.WrongOrder(stored, next, known)
+		}
 		if wrong != "" {
 			c.cluster.violationf("%s sent %s of %s, %s", c.name, action, id, wrong)
 		}
@@ -246,10 +281,15 @@ type recorder struct {
 }
 
 // Event reports a violation if the event belongs to no transition.
-func (r recorder) Event(object runtime.Object, _, reason, _ string) {
+func (r recorder) Event(object runtime.Object, _, reason, message string) {
 	name, uid := object.(rows.Object).GetName(), object.(rows.Object).GetUID()
 	c := r.conn
 	c.cluster.tracef("%s: event %s on %s %s", c.name, reason, c.cluster.owner, name)
+	if len(c.cluster.owner.References) > 0 {
+		if wrong := c.cluster.world().Revealed(message); wrong != "" {
+			c.cluster.violationf("%s sent the event %s on %s %s, %s", c.name, reason, c.cluster.owner, name, wrong)
+		}
+	}
 	if reason == plan.ReasonRepairsUndone {
 		return // about an opponent, and no transition
 	}

@@ -93,6 +93,11 @@ func newCluster(test string, owner *rows.OwnerRow, start Start, inject func(inje
 		reached: map[injectionPoint]int{}, removed: map[objectID]string{},
 	}
 	c.ctx, c.stop = context.WithCancel(klog.NewContext(context.Background(), klog.New(nil)))
+	for _, reference := range owner.References {
+		for _, name := range reference.All {
+			c.carryOut(model.MustParse(owner, fmt.Sprintf("offer %s/%s", reference.Kind, name)))
+		}
+	}
 	c.running.Go(c.runControlPlane)
 	return c
 }

@@ -290,10 +290,10 @@ const lagStep = 20 * time.Millisecond
 // latency returns the age of an event of a kind when it arrives. It differs between kinds so that events
 // arrive in the same order in each run.
 func (c *connection) latency(kind *rows.Kind) time.Duration {
-	if kind == c.cluster.owner.Kind {
+	if kind == c.cluster.owner.Kind { // the first of All
 		return c.lag + 200*time.Microsecond
 	}
-	return c.lag + time.Duration(100+slices.Index(c.cluster.owner.Kinds, kind))*time.Microsecond
+	return c.lag + time.Duration(99+slices.Index(c.cluster.owner.All(), kind))*time.Microsecond
 }
 
 // dropped notes that an event was dropped. It is not in the cache until a list.

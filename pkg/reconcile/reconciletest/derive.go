@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
@@ -47,7 +48,8 @@ func Deployments() Cluster {
 type derived[F plan.Owner] struct {
 	Controller[F]
 
-	kinds []*rows.Kind
+	kinds      []*rows.Kind
+	references []*rows.Reference
 	// rename is the edit after which an owner asks for a child of another name, or nil.
 	rename func(F)
 }
@@ -73,7 +75,7 @@ func derive[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) {
 		if err := child.Check(); err != nil {
 			return nil, err
 		}
-		if !child.Wanted(d.Example) {
+		if len(child.NamesFor(d.Example)) == 0 {
 			return nil, fmt.Errorf("the example of a %s wants no %s: give one that wants a child of each kind", c.Kind.Name, child.Kind)
 		}
 		d.kinds = append(d.kinds, d.row(i, child))
@@ -84,19 +86,31 @@ func derive[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) {
 		if equality.Semantic.DeepEqual(edited.GetSpec(), d.Example.GetSpec()) {
 			return nil, fmt.Errorf("edit %d does not change the spec of the example", i+1)
 		}
-		isRename := slices.ContainsFunc(c.Kind.Children, func(child *plan.ChildKind) bool { return child.Name(edited) != child.Name(d.Example) })
-		if isRename && d.rename == nil {
+		isRename := func(child *plan.ChildKind) bool { return isRenamed(child, d.Example, edited) }
+		if slices.ContainsFunc(c.Kind.Children, isRename) && d.rename == nil {
 			d.rename = edit
 		}
 	}
+	if err := d.addReferences(); err != nil {
+		return nil, err
+	}
 	o := rows.OwnerRow{
-		Kind: kind.Untyped(), Kinds: d.kinds, New: d.new, Rename: d.named, Resize: d.resize,
+		Kind: kind.Untyped(), Kinds: d.kinds, References: d.references, New: d.new, Rename: d.named, Resize: d.resize,
 		NoObjects: c.NoObjects, NoEvents: c.NoEvents, Probes: true,
 	}
 	if c.AtRest != nil {
 		o.AtRest = func(objects []rows.Object) []string { return c.AtRest(rules.World{Owner: &o, Objects: objects}) }
 	}
 	return rows.Owner(o), nil
+}
+
+// isRenamed reports whether an edit changes the name of a child, or of all children of a set.
+func isRenamed(child *plan.ChildKind, before, after plan.Owner) bool {
+	if !child.IsSet() {
+		return child.Name(after) != child.Name(before)
+	}
+	names := child.NamesFor(after)
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return child.Wants(before, child.KeyFor(before, name)) })
 }
 
 // owner returns the example under a name, as a user creates it.
@@ -168,8 +182,7 @@ func (d *derived[F]) row(i int, child *plan.ChildKind) *rows.Kind {
 		cluster = Deployments()
 	}
 	row := rows.Row[rows.Object, rows.Object]{
-		Resource: child.Resource, Kind: child.Kind, Blocks: child.Blocks, NamedBy: child.NamedBy,
-		Name: func(owner rows.Object) string { return child.Name(owner.(F)) },
+		Resource: child.Resource, Kind: child.Kind, Blocks: child.Blocks, NamedBy: child.NamedBy, OneAtATime: child.OneAtATime,
 		New: func(owner rows.Object) rows.Object {
 			return child.Desired(owner.(F), nil, d.view(i, owner, nil))
 		},
@@ -192,7 +205,12 @@ func (d *derived[F]) row(i int, child *plan.ChildKind) *rows.Kind {
 	if _, counts := statusField(child.Empty(), "ObservedGeneration"); counts && row.Generation == nil {
 		row.Generation = rows.SpecChanged[rows.Object]
 	}
-	differs := func(object, owner rows.Object, find func(kind *rows.Kind) rows.Object) string {
+	if child.IsSet() {
+		row.Names = func(owner rows.Object) []string { return child.NamesFor(owner.(F)) }
+	} else {
+		row.Name = func(owner rows.Object) string { return child.Name(owner.(F)) }
+	}
+	differs := func(object, owner rows.Object, find rows.Find) string {
 		if drift := child.DescribeDrift(object, owner.(F), d.view(i, owner, find)); drift != "" {
 			return "differs: " + drift
 		}
@@ -201,25 +219,37 @@ func (d *derived[F]) row(i int, child *plan.ChildKind) *rows.Kind {
 	row.Differs = func(object, owner rows.Object) string { return differs(object, owner, nil) }
 	kind := row.Untyped()
 	kind.DiffersIn = differs
-	kind.Wanted = func(owner rows.Object) bool { return child.Wanted(owner.(F)) }
+	if child.IsSet() {
+		kind.NewNamed = func(owner rows.Object, name string) rows.Object {
+			step := plan.Step{ChildKind: child, Owner: owner.(F), View: d.view(i, owner, nil), Key: cache.ObjectName{Namespace: rows.Namespace, Name: name}}
+			return step.NewChild(nil)
+		}
+	} else {
+		kind.Wanted = func(owner rows.Object) bool { return child.Wanted(owner.(F)) }
+	}
 	kind.Is = func(object runtime.Object) bool { return reflect.TypeOf(object) == reflect.TypeOf(child.Empty()) }
 	return kind
 }
 
-// view returns the children of an owner of the kinds before one, as find does, or as the API server would
-// have them.
-func (d *derived[F]) view(before int, owner rows.Object, find func(kind *rows.Kind) rows.Object) *plan.View {
-	view := &plan.View{}
+// view returns what an owner's children of a kind may depend on: those of the kinds before it and the objects
+// that the owner names, as find returns them, or if that is nil, as the API server would have them.
+func (d *derived[F]) view(before int, owner rows.Object, find rows.Find) *plan.View {
+	view := d.digests(owner, find)
 	for _, earlier := range d.kinds[:before] {
-		var child rows.Object
-		switch {
-		case find != nil:
-			child = find(earlier)
-		case earlier.Wanted(owner):
-			child = earlier.Stored(owner)
+		names := earlier.Names(owner)
+		if !earlier.IsSet() && find != nil {
+			names = []string{earlier.Name(owner)} // also one that it does not want any more
 		}
-		if child != nil {
-			view.Observe(earlier.Kind, child)
+		for _, name := range names {
+			var child rows.Object
+			if find != nil {
+				child = find(earlier, name)
+			} else {
+				child = earlier.StoredNamed(owner, name)
+			}
+			if child != nil {
+				view.Observe(earlier.Kind, child)
+			}
 		}
 	}
 	return view

@@ -19,6 +19,7 @@ import (
 // otherwise as a new one.
 func drift(c *plan.ChildKind, object plan.Object, owner plan.Owner, view *plan.View) {
 	fresh := c.Empty()
+	fresh.SetName(object.GetName())
 	c.Init(fresh, owner)
 	owned := plan.CopyOf(fresh)
 	c.SetOwned(owned, owner, view)

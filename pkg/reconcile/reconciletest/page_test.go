@@ -44,6 +44,8 @@ type Page struct {
 type PageSpec struct {
 	Name string `json:"name"`
 	Text string `json:"text,omitempty"`
+	// Parts is the number of Deployments of a gallery: see gallery_test.go.
+	Parts int32 `json:"parts,omitempty"`
 }
 
 type PageStatus struct {
@@ -117,15 +119,32 @@ func declaredPages() *plan.Kind {
 type pageLoop struct {
 	defect
 
-	kind  *table.Kind
+	kind *table.Kind
+	// known are the objects that Pages name, as last read, and nil for one that is missing.
+	known map[string]plan.Object
+	kube  kubernetes.Interface
 	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
 }
 
 // defect is what a controller does wrong.
-type defect struct{ noPrecondition, noRequeue, rewrites, trustsCache bool }
+type defect struct {
+	noPrecondition, noRequeue, rewrites, trustsCache                   bool
+	allAtOnce, firstFirst, readsOnce, staysReady, reveals, writesNamed bool
+}
+
+// pageTable declares a table of Pages, whose informers are those that it lists.
+type pageTable func(kube kubernetes.Interface, factory informers.SharedInformerFactory, d defect) (rows []table.Row[*Page], informers []cache.SharedIndexInformer)
+
+func plainPages(kube kubernetes.Interface, factory informers.SharedInformerFactory, _ defect) ([]table.Row[*Page], []cache.SharedIndexInformer) {
+	core := factory.Core().V1()
+	return []table.Row[*Page]{
+		table.Owns(configMap, core.ConfigMaps().Informer(), kube.CoreV1().ConfigMaps),
+		table.Owns(secret, core.Secrets().Informer(), kube.CoreV1().Secrets),
+	}, []cache.SharedIndexInformer{core.ConfigMaps().Informer(), core.Secrets().Informer()}
+}
 
 // startPages returns a function that runs a controller.
-func startPages(d defect) Start {
+func startPages(declare pageTable, d defect) Start {
 	return func(ctx context.Context, client rest.Interface, _ record.EventRecorder) error {
 		kube := kubernetes.New(client)
 		in := func(namespace string) *gentype.ClientWithList[*Page, *PageList] {
@@ -135,12 +154,10 @@ func startPages(d defect) Start {
 			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return in("").List(ctx, o) },
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return in("").Watch(ctx, o) },
 		}, &Page{}, ResyncPeriod, cache.Indexers{})
-		core := informers.NewSharedInformerFactory(kube, 0).Core().V1()
+		children, others := declare(kube, informers.NewSharedInformerFactory(kube, 0), d)
 		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, 4*time.Second)
-		l := &pageLoop{defect: d, queue: workqueue.NewTypedRateLimitingQueue(limiter), kind: table.Of(pages, informer, in,
-			table.Owns(configMap, core.ConfigMaps().Informer(), kube.CoreV1().ConfigMaps),
-			table.Owns(secret, core.Secrets().Informer(), kube.CoreV1().Secrets))}
-		return l.run(ctx, informer, core.ConfigMaps().Informer(), core.Secrets().Informer())
+		l := &pageLoop{defect: d, known: map[string]plan.Object{}, kube: kube, queue: workqueue.NewTypedRateLimitingQueue(limiter), kind: table.Of(pages, informer, in, children...)}
+		return l.run(ctx, append([]cache.SharedIndexInformer{informer}, others...)...)
 	}
 }
 
@@ -195,7 +212,12 @@ func (l *pageLoop) sync(ctx context.Context, key cache.ObjectName) error {
 	if cached == nil {
 		return nil
 	}
-	find := func(of *plan.ChildKind) plan.Found { return l.kind.Find(of, cached) }
+	find := func(of *plan.ChildKind) plan.Found {
+		if of.IsReference() {
+			return plan.Found{Known: func(key cache.ObjectName) (plan.Outcome, bool) { return l.knownOf(l.kind.Row(of), key) }}
+		}
+		return l.kind.Find(of, cached)
+	}
 	if !l.rewrites && !needsWrites(l.kind.NewWorld(cached, find)) {
 		return nil
 	}
@@ -222,6 +244,9 @@ func (l *pageLoop) sync(ctx context.Context, key cache.ObjectName) error {
 		return err
 	}
 	after := world.Status(metav1.Now())
+	if l.staysReady && plan.SaysReady(page) {
+		return nil
+	}
 	if !plan.IsAtRest(after) {
 		l.queue.AddAfter(key, 5*time.Second) // the event that ends it may be lost, if its object was never in the cache
 	}
@@ -237,7 +262,10 @@ func (l *pageLoop) findLive(ctx context.Context, of *plan.ChildKind, page plan.O
 	live := map[string]plan.Object{}
 	found.Named = func(key cache.ObjectName) plan.Object { return live[key.Name] }
 	found.Owner = l.kind.Owner
-	row, names := l.kind.Row(of), sets.New(of.Name(page))
+	row, names := l.kind.Row(of), sets.New(of.NamesFor(page)...)
+	if of.IsReference() {
+		return l.read(ctx, row, page)
+	}
 	for _, child := range l.kind.ControlledBy(row, page) {
 		names.Insert(child.GetName())
 	}
@@ -262,7 +290,7 @@ func needsWrites(world *plan.World) bool {
 	for step := range world.Steps() {
 		world.Record(step, step.AsFound())
 		switch step.Action {
-		case plan.ActionCreate, plan.ActionUpdate, plan.ActionAdopt, plan.ActionDelete:
+		case plan.ActionRead, plan.ActionCreate, plan.ActionUpdate, plan.ActionAdopt, plan.ActionDelete:
 			return true
 		}
 	}
@@ -273,7 +301,7 @@ func (l *pageLoop) take(ctx context.Context, step *plan.Step) (outcome plan.Outc
 	row := l.kind.Row(step.ChildKind)
 	switch step.Action {
 	case plan.ActionCreate:
-		outcome.Child, outcome.Err = row.Create(ctx, step.Desired(step.Owner, step.Earlier(), step.View), metav1.CreateOptions{})
+		outcome.Child, outcome.Err = row.Create(ctx, step.NewChild(step.Earlier()), metav1.CreateOptions{})
 	case plan.ActionUpdate, plan.ActionAdopt:
 		desired := step.DesiredUpdate(step.Found, step.Owner, step.View)
 		if l.noPrecondition {
@@ -285,6 +313,9 @@ func (l *pageLoop) take(ctx context.Context, step *plan.Step) (outcome plan.Outc
 		}
 		outcome.Child, outcome.Err = row.Patch(ctx, step.Key, kind, patch, metav1.PatchOptions{})
 	case plan.ActionDelete:
+		if l.firstFirst {
+			step = l.first(step)
+		}
 		// The Page may want it again since it was read.
 		page, err := l.kind.Owners.Get(ctx, cache.MetaObjectToName(step.Owner), metav1.GetOptions{})
 		if err != nil || page.GetUID() != step.Owner.GetUID() || page.GetGeneration() != step.Owner.GetGeneration() {

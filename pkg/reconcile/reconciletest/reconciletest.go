@@ -24,11 +24,20 @@
 //     began. It never goes back to an older generation. Conditions are valid.
 //   - Each change of Ready has one event, unless NoEvents is set.
 //
+// Of a set, others do the same to its first and its last child, and it grows and shrinks. Of objects that an owner names and
+// does not own, each appears late, changes, also during a rollout, is deleted and recreated, or is unfit: see Named. For them:
+//
+//   - Children of a set that are not wanted are deleted the last first, and those that serve only when all
+//     that are wanted are ready. With OneAtATime, none is created or changed while an earlier one is not ready.
+//   - At rest, the children are as the newest version of what their owner names asks. If that is missing or unfit, Ready is False
+//     for that reason. An owner does not report Ready during a rollout that follows a change.
+//   - Nothing that an owner names is written, or told in a status or an event.
+//
 // A failure prints the trace of its run, with each call and event, and the command that repeats it. With -short
 // one case in ten is run. -simulation.pairs sets the number of pairs of faults.
 //
-// The API server knows no server-side apply, no selectors, and no objects but those of the kind and of its
-// children, all in one namespace. Whoever needs to say more about a kind than its declaration does, writes a
+// The API server knows no server-side apply, no selectors, no lists of metadata alone, and no objects but those of the kind, of
+// its children, and those that it names, all in one namespace. Whoever needs to say more about a kind than its declaration does, writes a
 // rows.OwnerRow of it and calls TestController and TestRandomSequences.
 package reconciletest
 
@@ -63,6 +72,8 @@ type Controller[F plan.Owner] struct {
 	// Cluster has, by the kind of children, what the cluster does to them. Deployments have one; for any
 	// other kind nothing is done by default, so that a child that Judge never calls ready stays so.
 	Cluster map[string]Cluster
+	// Named has, by the name of the kind in the declaration, the objects that owners name and do not own.
+	Named map[string]Named
 	// NoObjects are further resources that the controller's informers list. There is no object of them.
 	NoObjects []schema.GroupVersionResource
 	// NoEvents is true if the controller records no event when its condition Ready changes.

@@ -32,7 +32,7 @@ func controllerOfPages(d defect) Controller[*Page] {
 			func(page *Page) { page.Spec.Text = "two" },
 			func(page *Page) { page.Spec.Name = "api" },
 		},
-		Start: startPages(d), NoEvents: true, Every: 25,
+		Start: startPages(plainPages, d), NoEvents: true, Every: 25,
 	}
 }
 

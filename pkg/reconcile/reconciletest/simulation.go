@@ -107,7 +107,7 @@ func detectorsOn() bool {
 	return race || os.Getenv("KUBE_CACHE_MUTATION_DETECTOR") == "true"
 }
 
-// maxCalls bounds the calls and events of a run. Without faults there are fewer than 100.
+// maxCalls bounds the calls and events of a run, unless it has half as many without faults.
 const maxCalls = 200
 
 // baseline holds the results of a workload's run without faults.
@@ -123,6 +123,7 @@ func (l workload) runWithoutFaults(t *testing.T, owner *rows.OwnerRow, start Sta
 	var b baseline
 	c := l.run(t, owner, start, noFault, func(c *cluster) {
 		b.world = c.check(recoveryTime)
+		c.checkPromptness()
 		if c.refused > 0 {
 			c.violationf("%d calls were refused although there was no fault", c.refused)
 		}
@@ -144,7 +145,7 @@ func (l workload) runWithFaults(t *testing.T, owner *rows.OwnerRow, start Start,
 	}
 	return l.run(t, owner, start, inject, func(c *cluster) {
 		c.checkAgainst(b.world, c.check(recoveryTime))
-		if calls := len(c.points) - c.shared; calls > maxCalls {
+		if calls := len(c.points) - c.shared; calls > max(maxCalls, 2*len(b.points)) {
 			c.violationf("%d calls and events, with %d in the run without faults", calls, len(b.points))
 		}
 		if first := injections[0].point; !slices.Contains(c.points, first) {

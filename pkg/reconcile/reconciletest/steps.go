@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The steps of users: the workloads made of them, and random sequences of steps and faults.
+// The steps of users, and random sequences of steps and faults.
 
 package reconciletest
 
@@ -32,11 +32,7 @@ const userTimeout = 30 * time.Second
 func (s step) acts(owner *rows.OwnerRow) []model.Act {
 	var acts []model.Act
 	for text := range strings.SplitSeq(string(s), "; ") {
-		a, ok := model.Parse(owner, text, func(*rows.Kind, string) bool { return true })
-		if !ok {
-			panic(fmt.Sprintf("no user can %q", text))
-		}
-		acts = append(acts, a)
+		acts = append(acts, model.MustParse(owner, text))
 	}
 	return acts
 }
@@ -73,78 +69,6 @@ func (c *cluster) carryOut(a model.Act) {
 			return
 		}
 	}
-}
-
-// workload holds the steps of users in one run.
-type workload struct {
-	name string
-	// before holds the steps before the controller starts.
-	before []step
-	steps  []step
-}
-
-// workloads returns the workloads about owners of a kind, and those about each kind of
-// their children.
-func workloads(owner *rows.OwnerRow) []workload {
-	hold, release := step("keep "+owner.Kind.Kind+"/a"), step("release "+owner.Kind.Kind+"/a")
-	all := []workload{
-		{name: "create", steps: []step{"create a web"}},
-		{name: "scale", steps: []step{"create a web 2", "scale a 3", "scale a 1"}},
-		{name: "rename", steps: []step{"create a web 2", "rename a api", "rename a web"}},
-		{name: "rename and scale", before: []step{"create a web"}, steps: []step{
-			"rename a api; scale a 2", "rename a db; rename a api",
-		}},
-		{name: "sync now", steps: []step{"create a web", "sync a 1", "sync a 2; scale a 2"}},
-		{name: "recreate", steps: []step{"create a web", "delete a", "create a web", "delete a; create a web 2"}},
-		{name: "foreground", steps: []step{"create a web", "delete a foreground", "create a web"}},
-		{name: "two owners", steps: []step{"create a web", "create b web 2", "delete a"}},
-		{name: "finalizer", steps: []step{"create a web", hold, "delete a", release}},
-	}
-	for _, kind := range owner.Kinds {
-		all = append(all, workloadsOf(owner, kind)...)
-	}
-	return all
-}
-
-// workloadsOf returns the workloads about one kind of children.
-func workloadsOf(owner *rows.OwnerRow, kind *rows.Kind) []workload {
-	web, api, of := childOf("a", owner, kind, "web"), childOf("a", owner, kind, "api"), " "+kind.Resource.Resource
-	on := func(verb, child string) step { return step(verb + " " + child) }
-	all := []workload{
-		{name: "drift" + of, steps: []step{
-			"create a web", on("drift", web), on("edit", web) + "; scale a 2", on("edit", web) + " 2; " + on("drift", web),
-			on("remove", web),
-		}},
-		{name: "foreign" + of, before: []step{on("take", web)}, steps: []step{"create a web", on("remove", web)}},
-		{name: "adopt" + of, before: []step{on("take", web)}, steps: []step{
-			"create a web 2", on("hand", web) + " a", on("edit", web),
-		}},
-		{name: "held" + of, steps: []step{"create a web", on("keep", web), on("remove", web), on("release", web)}},
-	}
-	if api != web {
-		all = append(all, workload{name: "taken" + of, before: []step{on("take", api), "create a web"}, steps: []step{
-			"rename a api", on("remove", api),
-		}})
-	}
-	if kind.IsOptional() {
-		unset, ask := step("unset a "+kind.Kind), step("ask a "+kind.Kind)
-		all = append(all, workload{name: "unset" + of, before: []step{on("take", api)}, steps: []step{
-			"create a web", unset, ask, unset + "; rename a api", ask, on("remove", api), unset,
-		}})
-	}
-	if kind.EditOptional != nil {
-		all = append(all, workload{name: "optional" + of, steps: []step{
-			// What the new child begins with depends on whether the cache shows the earlier one.
-			"create a web 0", on("tune", web), "rename a api", on("tune", api),
-		}})
-	}
-	return all
-}
-
-// childOf names, in the steps of users, the child of a kind that an owner has when it asks for
-// children of a name.
-func childOf(foo string, owner *rows.OwnerRow, kind *rows.Kind, name string) string {
-	return kind.Kind + "/" + kind.Name(owner.Asking(foo, name, 1))
 }
 
 // randomUser is a state machine that takes users' steps and injects faults, in any order.
@@ -242,7 +166,10 @@ func randomSteps(owner *rows.OwnerRow) map[string][]step {
 	for _, kind := range owner.Kinds {
 		children := sets.New[string]()
 		for _, name := range names {
-			children.Insert(childOf("a", owner, kind, name), childOf("b", owner, kind, name))
+			for size := range int32(4) {
+				children.Insert(childPaths("a", owner, kind, name, size)...)
+				children.Insert(childPaths("b", owner, kind, name, size)...)
+			}
 		}
 		for _, child := range sets.List(children) {
 			add("create a child", "take %s", child)
@@ -254,6 +181,20 @@ func randomSteps(owner *rows.OwnerRow) map[string][]step {
 			add("edit a child", "hand %s b", child)
 			if kind.EditOptional != nil {
 				add("edit a child", "tune %s", child)
+			}
+		}
+	}
+	for _, reference := range owner.References {
+		for _, name := range reference.All {
+			of := reference.Kind.Kind + "/" + name
+			add("change what owners name", "offer %s", of)
+			add("change what owners name", "remove %s", of)
+			add("change what owners name", "edit %s", of)
+			for change := range 3 {
+				add("change what owners name", "amend %s %d", of, change)
+			}
+			if reference.Spoil != nil {
+				add("change what owners name", "spoil %s", of)
 			}
 		}
 	}

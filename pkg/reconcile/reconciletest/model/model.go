@@ -199,6 +199,9 @@ func (a Act) Request(stored rows.Object) (r Request, ok bool) {
 //	remove web          delete a child
 //	hand web a          consent to its adoption by the owner a
 //	keep web, release web    add a finalizer, which keeps it from being deleted, and remove that
+//	offer Secret/web    create an object that owners name and do not own; "remove" and "edit" are for those, too
+//	amend Secret/web 2  make one of the changes by which children change; with 0 it is as at first
+//	spoil Secret/web    make it unfit
 //
 // A child is of the first kind in which there is one of the name, or of the kind before a slash,
 // as in Deployment/web.
@@ -207,7 +210,7 @@ func Parse(owner *rows.OwnerRow, text string, exists func(kind *rows.Kind, name 
 	verb, name := words[0], words[1]
 	if a, ok = ofOwner(owner, verb, name, words[2], words[3]); !ok {
 		prefix, base, hasPrefix := strings.Cut(name, "/")
-		kinds := append(slices.Clone(owner.Kinds), owner.Kind)
+		kinds := slices.Concat(owner.Kinds, owner.All()) // children come first
 		i := slices.IndexFunc(kinds, func(kind *rows.Kind) bool {
 			return hasPrefix && kind.Kind == prefix || !hasPrefix && exists(kind, name)
 		})
@@ -217,10 +220,21 @@ func Parse(owner *rows.OwnerRow, text string, exists func(kind *rows.Kind, name 
 		if hasPrefix {
 			name = base
 		}
-		a, ok = ofChild(kinds[i], verb, name, words[2])
+		if a, ok = ofReference(owner, kinds[i], verb, name, words[2]); !ok {
+			a, ok = ofChild(kinds[i], verb, name, words[2])
+		}
 	}
 	a.Text = text
 	return a, ok && exists(a.Kind, a.Name)
+}
+
+// MustParse returns the act of a text that names the kind of a child.
+func MustParse(owner *rows.OwnerRow, text string) Act {
+	a, ok := Parse(owner, text, func(*rows.Kind, string) bool { return true })
+	if !ok {
+		panic(fmt.Sprintf("no user can %q", text))
+	}
+	return a
 }
 
 // deletions are the ways to delete an owner.
@@ -262,6 +276,22 @@ func number(word string, otherwise int32) int32 {
 		return int32(n)
 	}
 	return otherwise
+}
+
+func ofReference(owner *rows.OwnerRow, kind *rows.Kind, verb, name, more string) (Act, bool) {
+	i := slices.IndexFunc(owner.References, func(reference *rows.Reference) bool { return reference.Kind == kind })
+	if i < 0 {
+		return Act{}, false
+	}
+	switch reference := owner.References[i]; verb {
+	case "offer":
+		return create(kind, name, reference.New(name, number(more, 0))), true
+	case "amend":
+		return change(kind, name, func(object rows.Object) { reference.Amend(object, number(more, 1)) }), true
+	case "spoil":
+		return change(kind, name, reference.Spoil), reference.Spoil != nil
+	}
+	return Act{}, false
 }
 
 func ofChild(kind *rows.Kind, verb, name, more string) (Act, bool) {

@@ -37,6 +37,11 @@ type Row[F, T Object] struct {
 	// NamedBy is the field of the owner that gives a child its name, and Name returns it.
 	NamedBy string
 	Name    func(foo F) string
+	// Names replaces Name and Wanted if an owner may ask for several children of the kind, which are a
+	// set: their names, in the order in which the controller writes them.
+	Names func(foo F) []string
+	// OneAtATime is true if it writes a child of a set only when those before it are ready.
+	OneAtATime bool
 	// New returns a child as an owner asks, as the controller creates it. Name, namespace and
 	// owner are set for it.
 	New func(foo F) T
@@ -90,6 +95,9 @@ type Row[F, T Object] struct {
 	Settled func(foo F) (message string)
 }
 
+// Find returns the object of a kind with a name, or nil.
+type Find func(kind *Kind, name string) Object
+
 // Kind is a RowOf for objects whose types are not known. Its functions are never nil,
 // except for Generation, EditOptional and Foreign.
 type Kind struct {
@@ -97,23 +105,30 @@ type Kind struct {
 
 	// Is reports whether an object is of the kind.
 	Is func(object runtime.Object) bool
-	// DiffersIn is like Differs, where the answer depends on the owner's children of earlier kinds.
-	// find returns one, or nil. It is nil if the answer never does.
-	DiffersIn func(object, foo Object, find func(kind *Kind) Object) string
+	// DiffersIn is like Differs, where the answer depends on the owner's children of earlier kinds, or on
+	// objects that the owner names. It is nil if the answer never does.
+	DiffersIn func(object, foo Object, find Find) string
+	// NewNamed is like New, for a child of a set.
+	NewNamed func(foo Object, name string) Object
 
-	mayBeUnwanted bool
-	owner         *OwnerRow
+	mayBeUnwanted, isSet bool
+	owner                *OwnerRow
 }
 
 // Untyped returns the row for objects whose types are not known.
 func (r *Row[F, T]) Untyped() *Kind {
-	k := &Kind{Is: func(object runtime.Object) bool { _, ok := object.(T); return ok }, mayBeUnwanted: r.Wanted != nil}
+	k := &Kind{
+		Is:            func(object runtime.Object) bool { _, ok := object.(T); return ok },
+		mayBeUnwanted: r.Wanted != nil, isSet: r.Names != nil,
+	}
+	k.NewNamed = func(foo Object, name string) Object { return k.ownedBy(foo, r.New(owner[F](foo)), name) }
 	k.Row = Row[Object, Object]{
-		Resource: r.Resource, Kind: r.Kind, Blocks: r.Blocks, NamedBy: r.NamedBy,
+		Resource: r.Resource, Kind: r.Kind, Blocks: r.Blocks, NamedBy: r.NamedBy, OneAtATime: r.OneAtATime,
 		Wanted:      func(foo Object) bool { return r.Wanted == nil || r.Wanted(owner[F](foo)) },
 		Ask:         untyped(r.Ask),
 		Name:        func(foo Object) string { return r.Name(owner[F](foo)) },
-		New:         func(foo Object) Object { return k.ownedBy(foo, r.New(owner[F](foo)), r.Name(owner[F](foo))) },
+		Names:       k.names,
+		New:         func(foo Object) Object { return k.NewNamed(foo, k.Name(foo)) },
 		Default:     untyped(r.Default),
 		Derive:      untyped(r.Derive),
 		Invalid:     untypedResult(r.Invalid),
@@ -133,6 +148,11 @@ func (r *Row[F, T]) Untyped() *Kind {
 			text = r.NotInherited(as[T](object), as[T](earlier), owner[F](foo))
 		}
 		return text
+	}
+	if r.Names != nil {
+		k.Names = func(foo Object) []string { return r.Names(owner[F](foo)) }
+		k.Name = func(foo Object) string { return append(k.Names(foo), "")[0] }
+		k.Wanted = func(foo Object) bool { return len(k.Names(foo)) > 0 }
 	}
 	if r.Foreign != nil {
 		k.Foreign = func() Object { return r.Foreign() }
@@ -221,13 +241,26 @@ func (k *Kind) ForeignNamed(name string) Object {
 		object = k.Foreign()
 	} else {
 		theirs := k.owner.New("theirs", "theirs", 1)
-		object = k.New(theirs)
+		if object = k.New(theirs); k.isSet {
+			object = k.NewNamed(theirs, name)
+		}
 		k.Drift(object, nil)
 		object.SetOwnerReferences(nil)
 	}
 	object.SetName(name)
 	object.SetNamespace(Namespace)
 	return object
+}
+
+// IsSet reports whether an owner may ask for several children of the kind.
+func (k *Kind) IsSet() bool { return k.isSet }
+
+// names returns the names of the children of a kind that is no set.
+func (k *Kind) names(foo Object) []string {
+	if !k.Wanted(foo) {
+		return nil
+	}
+	return []string{k.Name(foo)}
 }
 
 // IsOptional reports whether an owner may go without a child of the kind.
@@ -263,6 +296,9 @@ func (k *Kind) Describe() string {
 	text := k.Kind + " " + k.Resource.String()
 	if k.Blocks {
 		text += ", which blocks the later ones"
+	}
+	if k.OneAtATime {
+		text += ", one at a time"
 	}
 	return text
 }

@@ -22,6 +22,9 @@ type OwnerRow struct {
 	*Kind
 
 	Kinds []*Kind
+	// References are the kinds of the objects that owners name and do not own, in the order in which the
+	// controller reads them.
+	References []*Reference
 	// New returns an object that asks for children of a name. With size 0 it leaves to
 	// others what it may leave to them.
 	New func(name, child string, size int32) Object
@@ -54,6 +57,7 @@ func Owner(o OwnerRow) *OwnerRow {
 // import this one.
 type owned interface {
 	GetSpec() any
+	GetStatus() any
 	IsSuspended() bool
 	GetConditions() []metav1.Condition
 	GetObservedGeneration() int64
@@ -70,6 +74,9 @@ func IsSuspended(foo Object) bool { return as[owned](foo).IsSuspended() }
 
 // specOf returns a pointer to the spec of an owner.
 func specOf(foo Object) any { return as[owned](foo).GetSpec() }
+
+// StatusOf returns a pointer to the status of an owner.
+func StatusOf(foo Object) any { return as[owned](foo).GetStatus() }
 
 // Asking returns an object of the kind that asks for a child of each kind.
 func (o *OwnerRow) Asking(name, child string, size int32) Object {
@@ -95,8 +102,23 @@ func (o *OwnerRow) SyncRequested() string { return o.Resource.Group + "/sync-req
 // Owner returns the kind whose objects own those of the kind.
 func (k *Kind) Owner() *OwnerRow { return k.owner }
 
-// All returns the kind itself, and those of its children.
-func (o *OwnerRow) All() []*Kind { return append([]*Kind{o.Kind}, o.Kinds...) }
+// All returns the kind itself, those of its children, and those of the objects that it names.
+func (o *OwnerRow) All() []*Kind {
+	all := append([]*Kind{o.Kind}, o.Kinds...)
+	for _, reference := range o.References {
+		if !slices.Contains(all, reference.Kind) {
+			all = append(all, reference.Kind)
+		}
+	}
+	return all
+}
+
+// IsReferenced reports whether an object is of a kind that owners name and never own.
+func (o *OwnerRow) IsReferenced(object runtime.Object) bool {
+	return slices.ContainsFunc(o.References, func(reference *Reference) bool {
+		return reference.Kind.Is(object) && !slices.Contains(o.Kinds, reference.Kind)
+	})
+}
 
 // KindOf returns the kind of an object.
 func (o *OwnerRow) KindOf(object runtime.Object) *Kind {

@@ -99,8 +99,11 @@ func (k *Kind) Created(sent Object) Object {
 }
 
 // Stored returns an owner's child as the API server has it: as it asks, and ready.
-func (k *Kind) Stored(foo Object) Object {
-	object := k.Created(k.New(foo))
+func (k *Kind) Stored(foo Object) Object { return k.StoredNamed(foo, k.Name(foo)) }
+
+// StoredNamed is like Stored, for a child of a set.
+func (k *Kind) StoredNamed(foo Object, name string) Object {
+	object := k.Created(k.NewNamed(foo, name))
 	object.SetUID(types.UID("uid-" + k.Resource.Resource))
 	object.SetResourceVersion("20")
 	for k.Advance(object) {

@@ -177,25 +177,28 @@ func (h *History) ofOwners(upTo uint64) iter.Seq2[state, uint64] {
 // since its generation began.
 func (h *History) liesAt(foo rows.Object, began, version uint64) []string {
 	var lies []string
-	for _, kind := range h.unmet(foo, began, version) {
+	for _, child := range h.unmet(foo, began, version) {
 		lies = append(lies, fmt.Sprintf("%s %s reports Ready for generation %d at version %d, but since that generation began at version %d there was no %s %s as it asks: %s",
-			h.Owner, cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, kind, kind.Name(foo), h.describe(kind, foo, began, version)))
+			h.Owner, cache.MetaObjectToName(foo), foo.GetGeneration(), version, began, child.kind, child.name.Name, h.describe(child, foo, began, version)))
 	}
 	return lies
 }
 
-// unmet returns the kinds of the children that an owner asks for and did not have, ready, at
-// any moment between two versions.
-func (h *History) unmet(foo rows.Object, from, until uint64) []*rows.Kind {
-	var unmet []*rows.Kind
+// unmet returns the children that an owner asks for and did not have, ready, at any moment between
+// two versions.
+func (h *History) unmet(foo rows.Object, from, until uint64) []objectKey {
+	var unmet []objectKey
 	kinds := h.kinds
 	if kinds == nil {
 		kinds = h.Owner.Kinds
 	}
 	for _, kind := range kinds {
-		isReady := func(s state) bool { return h.obstacle(kind, s, foo) == "" }
-		if kind.Wanted(foo) && !slices.ContainsFunc(h.between(kind, foo, from, until), isReady) {
-			unmet = append(unmet, kind)
+		for _, name := range kind.Names(foo) {
+			child := objectKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: name}}
+			isReady := func(s state) bool { return h.obstacle(kind, s, foo) == "" }
+			if !slices.ContainsFunc(h.between(child, from, until), isReady) {
+				unmet = append(unmet, child)
+			}
 		}
 	}
 	return unmet
@@ -208,10 +211,9 @@ func ClaimsReady(foo rows.Object) bool {
 		(ready.ObservedGeneration >= foo.GetGeneration() || rows.ObservedGenerationOf(foo) >= foo.GetGeneration())
 }
 
-// between returns the states of an owner's child between two versions, including the state
-// at the first.
-func (h *History) between(kind *rows.Kind, foo rows.Object, from, until uint64) []state {
-	all := h.objects[objectKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: kind.Name(foo)}}]
+// between returns the states of a child between two versions, including the state at the first.
+func (h *History) between(child objectKey, from, until uint64) []state {
+	all := h.objects[child]
 	var between []state
 	for i, s := range all {
 		end := uint64(math.MaxUint64)
@@ -242,23 +244,48 @@ func Obstacle(kind *rows.Kind, child rows.Object, foo rows.Object) string {
 }
 
 // obstacle is like Obstacle, in the world of the time when a child's state began. If it is as its owner
-// asks in that world, or in that of the time when the state ended, there was none.
+// asks in that world, or in that of the time when the state ended, there was none. An owner may have seen any earlier
+// state of an object that it names: its generation does not tell.
 func (h *History) obstacle(kind *rows.Kind, s state, foo rows.Object) (obstacle string) {
 	if kind.DiffersIn == nil {
 		return Obstacle(kind, s.object, foo)
 	}
+	if owner := metav1.GetControllerOf(s.object); owner == nil || owner.UID != foo.GetUID() {
+		return "does not belong to it"
+	}
+	if unready := kind.Unready(s.object); unready != "" {
+		return unready
+	}
 	for _, at := range []uint64{s.from, s.until} {
-		differs := kind.DiffersIn(s.object, foo, func(earlier *rows.Kind) rows.Object {
-			return h.at(objectKey{earlier, cache.ObjectName{Namespace: foo.GetNamespace(), Name: earlier.Name(foo)}}, at)
-		})
-		if owner := metav1.GetControllerOf(s.object); owner == nil || owner.UID != foo.GetUID() {
-			differs = "does not belong to it"
-		}
-		if obstacle = cmp.Or(differs, kind.Unready(s.object)); obstacle == "" {
-			return ""
+		for _, seen := range append(h.changesOfNamed(foo, s.until), at) {
+			differs := kind.DiffersIn(s.object, foo, func(kind *rows.Kind, name string) rows.Object {
+				when := at
+				if h.Owner.IsNamedBy(foo, kind, name) {
+					when = seen
+				}
+				return h.at(objectKey{kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: name}}, when)
+			})
+			if differs == "" {
+				return ""
+			}
+			obstacle = cmp.Or(obstacle, differs)
 		}
 	}
 	return obstacle
+}
+
+// changesOfNamed returns the versions up to one at which objects that an owner names changed.
+func (h *History) changesOfNamed(foo rows.Object, until uint64) (versions []uint64) {
+	for _, reference := range h.Owner.References {
+		for _, name := range reference.Names(foo) {
+			for _, s := range h.objects[objectKey{reference.Kind, cache.ObjectName{Namespace: foo.GetNamespace(), Name: name}}] {
+				if s.from <= until {
+					versions = append(versions, s.from)
+				}
+			}
+		}
+	}
+	return versions
 }
 
 // at returns the state of an object at a version, or nil.
@@ -274,11 +301,11 @@ func (h *History) at(key objectKey, version uint64) rows.Object {
 	return nil
 }
 
-// describe describes the states of the child that an owner asks for.
-func (h *History) describe(kind *rows.Kind, foo rows.Object, from, until uint64) string {
+// describe describes the states of a child that an owner asks for.
+func (h *History) describe(child objectKey, foo rows.Object, from, until uint64) string {
 	states := []string{"wanted by " + string(foo.GetUID())}
-	for _, s := range h.between(kind, foo, from, until) {
-		states = append(states, fmt.Sprintf("at version %d it %s", s.from, h.obstacle(kind, s, foo)))
+	for _, s := range h.between(child, from, until) {
+		states = append(states, fmt.Sprintf("at version %d it %s", s.from, h.obstacle(child.kind, s, foo)))
 	}
 	return strings.Join(states, "; ")
 }

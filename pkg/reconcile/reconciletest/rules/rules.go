@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The rules: what is wrong with a controller's write of a child, with the world at rest, and with
-// the service of an owner that was ready.
+// The rules: what is wrong with a controller's write of a child, and with the world at rest.
 
 package rules
 
@@ -9,14 +8,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
@@ -32,6 +29,8 @@ func (w World) WrongWrite(stored, next rows.Object, known func(name string) rows
 		return "which belongs to users"
 	case isOwner:
 		return ""
+	case w.Owner.IsReferenced(cmp.Or(next, stored)):
+		return "which the " + w.Owner.Kind.Kind + " only names"
 	case next == nil:
 		return w.wrongDelete(stored, known)
 	case stored == nil:
@@ -130,19 +129,22 @@ func (w World) wrongDelete(child rows.Object, known func(name string) rows.Objec
 		return "although no living owner controls it"
 	case rows.IsSuspended(owner):
 		return "although its owner is suspended"
-	case !kind.Wanted(owner):
-		return ""
 	}
-	name := kind.Name(owner)
-	if name == child.GetName() {
+	names := kind.Names(owner)
+	if slices.Contains(names, child.GetName()) {
 		return fmt.Sprintf("although %s %s asks for it", w.Owner, owner.GetName())
 	}
-	successor := known(name)
-	if successor == nil || !metav1.IsControlledBy(successor, owner) {
-		return fmt.Sprintf("although %s %s is not seen to have %s", w.Owner, owner.GetName(), name)
+	if kind.IsSet() && !kind.Serves(child) {
+		return "" // it may go whatever its siblings do
 	}
-	if lacks := cmp.Or(w.differs(kind, successor, owner), kind.Unready(successor)); kind.Serves(child) && lacks != "" {
-		return fmt.Sprintf("while it serves, although %s, as it was seen, %s", name, lacks)
+	for _, name := range names {
+		successor := known(name)
+		if successor == nil || !metav1.IsControlledBy(successor, owner) {
+			return fmt.Sprintf("although %s %s is not seen to have %s", w.Owner, owner.GetName(), name)
+		}
+		if lacks := cmp.Or(w.differsAsSeen(kind, successor, owner), kind.Unready(successor)); kind.Serves(child) && lacks != "" {
+			return fmt.Sprintf("while it serves, although %s, as it was seen, %s", name, lacks)
+		}
 	}
 	return ""
 }
@@ -184,7 +186,7 @@ func (w World) differs(kind *rows.Kind, child, foo rows.Object) string {
 	if kind.DiffersIn == nil {
 		return kind.Differs(child, foo)
 	}
-	return kind.DiffersIn(child, foo, func(earlier *rows.Kind) rows.Object { return earlier.Find(w.Objects, earlier.Name(foo)) })
+	return kind.DiffersIn(child, foo, func(kind *rows.Kind, name string) rows.Object { return kind.Find(w.Objects, name) })
 }
 
 // OwnerOf returns the living owner that controls a child, or nil.
@@ -198,33 +200,42 @@ func (w World) OwnerOf(child rows.Object) rows.Object {
 }
 
 func (w World) wrongWith(foo rows.Object) string {
-	obstacle, misreported := "", ""
+	obstacle, isStalled, isBlocked := w.wrongReference(foo)
+	misreported := ""
 	for _, kind := range w.Owner.Kinds {
+		if isBlocked {
+			break
+		}
 		if !kind.Wanted(foo) {
 			if left := w.unset(kind, foo); left != nil && !w.lacks(foo) && !w.Refused && !rows.IsSuspended(foo) {
 				return fmt.Sprintf("still has %s %s, which it does not ask for", kind, left.GetName())
 			}
 			continue
 		}
-		reason, wrong := w.wrongChild(kind, foo)
-		if wrong != "" {
-			return wrong
+		isAsked := true
+		for _, name := range kind.Names(foo) {
+			reason, wrong := w.wrongChild(kind, foo, name)
+			if wrong != "" {
+				return wrong
+			}
+			isAsked = isAsked && reason == ""
+			obstacle = cmp.Or(obstacle, reason)
+			if child := kind.Find(w.Objects, name); child != nil && metav1.IsControlledBy(child, foo) {
+				misreported = cmp.Or(misreported, kind.Misreported(foo, child))
+			}
+			if reason != "" && kind.OneAtATime {
+				break
+			}
 		}
-		obstacle = cmp.Or(obstacle, reason)
-		if child := kind.Find(w.Objects, kind.Name(foo)); child != nil && metav1.IsControlledBy(child, foo) {
-			misreported = cmp.Or(misreported, kind.Misreported(foo, child))
-		}
-		if obstacle != "" && kind.Blocks {
-			break
-		}
+		isBlocked = !isAsked && kind.Blocks
 	}
 	if asked := foo.GetAnnotations()[w.Owner.SyncRequested()]; asked != "" && rows.LastHandledSyncOf(foo) != asked {
 		return fmt.Sprintf("has not answered the request %q for a sync, but %q", asked, rows.LastHandledSyncOf(foo))
 	}
 	if obstacle != "" {
-		return wrongStatus(foo, metav1.ConditionFalse, obstacle)
+		return wrongStatus(foo, metav1.ConditionFalse, obstacle, isStalled || isFinal(obstacle))
 	}
-	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, plan.ReasonAvailable), misreported)
+	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, plan.ReasonAvailable, false), misreported)
 }
 
 // unset returns a child of a kind that an owner controls, and that is not being deleted, or nil.
@@ -241,12 +252,14 @@ func (w World) unset(kind *rows.Kind, foo rows.Object) rows.Object {
 // others is deleted.
 func (w World) lacks(foo rows.Object) bool {
 	return slices.ContainsFunc(w.Owner.Kinds, func(kind *rows.Kind) bool {
-		child := kind.Find(w.Objects, kind.Name(foo))
-		return kind.Wanted(foo) && (child == nil || !metav1.IsControlledBy(child, foo) || child.GetDeletionTimestamp() != nil)
+		return slices.ContainsFunc(kind.Names(foo), func(name string) bool {
+			child := kind.Find(w.Objects, name)
+			return child == nil || !metav1.IsControlledBy(child, foo) || child.GetDeletionTimestamp() != nil
+		})
 	})
 }
 
-func wrongStatus(foo rows.Object, status metav1.ConditionStatus, reason string) string {
+func wrongStatus(foo rows.Object, status metav1.ConditionStatus, reason string, isStalled bool) string {
 	switch ready := rows.ConditionOf(foo); {
 	case ready == nil:
 		return "has no condition Ready"
@@ -254,7 +267,7 @@ func wrongStatus(foo rows.Object, status metav1.ConditionStatus, reason string) 
 		return fmt.Sprintf("has Ready=%s, %s (%s), want %s, %s", ready.Status, ready.Reason, ready.Message, status, reason)
 	case ready.ObservedGeneration != foo.GetGeneration() || rows.ObservedGenerationOf(foo) != foo.GetGeneration():
 		return fmt.Sprintf("has generation %d, but reports on %d", foo.GetGeneration(), rows.ObservedGenerationOf(foo))
-	case IsStalled(foo) != isFinal(reason):
+	case IsStalled(foo) != isStalled:
 		return fmt.Sprintf("has Ready=%s, %s (%s), and Stalled is %t", ready.Status, ready.Reason, ready.Message, IsStalled(foo))
 	}
 	return ""
@@ -277,111 +290,63 @@ func isFinal(reason string) bool {
 
 // wrongChild returns the reason that an owner's status must give for a child that is not as
 // asked, or what is wrong if there is no reason for it.
-func (w World) wrongChild(kind *rows.Kind, foo rows.Object) (reason, wrong string) {
-	named, owned, serving, undeletable := kind.Find(w.Objects, kind.Name(foo)), 0, 0, 0
-	for _, child := range w.Objects {
-		if !kind.Is(child) || !metav1.IsControlledBy(child, foo) {
-			continue
-		}
-		if child != named && slices.Contains(w.Undeletable, child.GetName()) {
-			undeletable++
-			continue
-		}
-		owned++
-		if child != named && kind.Serves(child) {
-			serving++
-		}
-	}
+func (w World) wrongChild(kind *rows.Kind, foo rows.Object, name string) (reason, wrong string) {
+	named, names := kind.Find(w.Objects, name), kind.Names(foo)
+	has := w.countOf(kind, foo, names)
 	isIts := named != nil && metav1.IsControlledBy(named, foo)
+	isAsAsked := isIts && w.differs(kind, named, foo) == ""
 	switch {
 	case named != nil && metav1.GetControllerOf(named) == nil && named.GetAnnotations()[w.Owner.AdoptBy()] != foo.GetName(),
 		named != nil && metav1.GetControllerOf(named) != nil && !isIts:
 		return kind.Kind + plan.SuffixConflict, ""
 	case named != nil && named.GetDeletionTimestamp() != nil:
 		return plan.ReasonTerminating, ""
-	case isIts && w.differs(kind, named, foo) == "" && kind.Unready(named) != "" && (owned == 1+serving || w.lacks(foo)):
+	case isAsAsked && kind.Unready(named) != "" && (has.others == has.serving || w.lacks(foo)):
 		return plan.ReasonProgressing, ""
-	case isIts && w.differs(kind, named, foo) == "" && owned == 1 && undeletable > 0:
+	case isAsAsked && has.others == 0 && has.undeletable > 0 && name == names[len(names)-1]:
 		return kind.Kind + plan.SuffixFailed, ""
-	case isIts && w.differs(kind, named, foo) == "" && (owned == 1 || w.lacks(foo)):
+	case isAsAsked && (has.others == 0 || w.lacks(foo) || has.others == has.serving && !w.areInPlace(kind, foo, names)):
 		return "", ""
 	case rows.IsSuspended(foo):
 		return plan.ReasonSuspended, ""
 	case w.Refused:
 		return kind.Kind + plan.SuffixFailed, ""
 	case named == nil:
-		return "", fmt.Sprintf("has no %s %s", kind, kind.Name(foo))
+		return "", fmt.Sprintf("has no %s %s", kind, name)
 	case !isIts:
-		return "", fmt.Sprintf("has not adopted %s %s", kind, named.GetName())
-	case owned > 1:
-		return "", fmt.Sprintf("has %d %ss", owned, kind)
+		return "", fmt.Sprintf("has not adopted %s %s", kind, name)
+	case has.others > 0:
+		return "", fmt.Sprintf("has %d %ss", has.asked+has.others, kind)
 	}
 	return "", fmt.Sprintf("has a %s that %s", kind, w.differs(kind, named, foo))
 }
 
-// Interruptions returns a sentence for each time, from when an owner first reported Ready=True until
-// its deletion, in which none of the children that it controlled was in service.
-func (h *History) Interruptions(inService func(child rows.Object) bool) []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var sentences []string
-	for _, states := range h.objects {
-		if h.Owner.Is(states[0].object) {
-			sentences = append(sentences, h.interruptionsOf(states, inService)...)
-		}
-	}
-	return sentences
-}
+// count counts the children of a kind that an owner controls: those that it asks for, and others, of which some
+// serve. Those whose deletion someone refuses are counted apart.
+type count struct{ asked, others, serving, undeletable int }
 
-// span is the time from one version until another.
-type span struct {
-	from, until uint64
-	child       string
-}
-
-// interruptionsOf checks the states of an owner. All must have one UID.
-func (h *History) interruptionsOf(states []state, inService func(rows.Object) bool) []string {
-	first := slices.IndexFunc(states, func(s state) bool { return ClaimsReady(s.object) })
-	if first < 0 {
-		return nil
-	}
-	foo, end := states[0].object, uint64(math.MaxUint64)
-	if last := states[len(states)-1]; last.deleted {
-		end = last.from
-	}
-	var sentences []string
-	served := span{until: states[first].from}
-	for _, next := range h.servedBy(foo, inService) {
-		if next.from > served.until && served.until < end {
-			sentences = append(sentences, fmt.Sprintf("%s %s had nothing in service from version %d, when %q ended, until version %d",
-				h.Owner, cache.MetaObjectToName(foo), served.until, served.child, next.from))
-		}
-		if next.until > served.until {
-			served = next
-		}
-	}
-	if served.until < end {
-		sentences = append(sentences, fmt.Sprintf("%s %s has nothing in service from version %d on", h.Owner, cache.MetaObjectToName(foo), served.until))
-	}
-	return sentences
-}
-
-// servedBy returns the times in which children that an owner controlled were in service, by
-// their beginning.
-func (h *History) servedBy(foo rows.Object, inService func(rows.Object) bool) []span {
-	var spans []span
-	for key, states := range h.objects {
-		for i, s := range states {
-			if s.deleted || !metav1.IsControlledBy(s.object, foo) || !inService(s.object) {
-				continue
+func (w World) countOf(kind *rows.Kind, foo rows.Object, names []string) (n count) {
+	for _, child := range w.Objects {
+		switch isIts := kind.Is(child) && metav1.IsControlledBy(child, foo); {
+		case !isIts:
+		case slices.Contains(names, child.GetName()):
+			n.asked++
+		case slices.Contains(w.Undeletable, child.GetName()):
+			n.undeletable++
+		default:
+			n.others++
+			if kind.Serves(child) {
+				n.serving++
 			}
-			until := uint64(math.MaxUint64)
-			if i+1 < len(states) {
-				until = states[i+1].from
-			}
-			spans = append(spans, span{s.from, until, key.name.Name})
 		}
 	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	return spans
+	return n
+}
+
+// areInPlace reports whether all children of a kind that an owner asks for are as it asks, and ready.
+func (w World) areInPlace(kind *rows.Kind, foo rows.Object, names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		child := kind.Find(w.Objects, name)
+		return child == nil || !metav1.IsControlledBy(child, foo) || w.differs(kind, child, foo) != "" || kind.Unready(child) != ""
+	})
 }
