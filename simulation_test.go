@@ -66,6 +66,11 @@ var simulatedMetrics = metrics.New("sample-controller", "Foo")
 // startSimulated returns the function that runs the controller of a kind with the clients of a
 // simulation, wired as in main.go.
 func startSimulated(owner *footest.OwnerRow) reconciletest.Start {
+	return startWith(func(clients kinds.Clients) *table.Kind { return kindOf(owner, clients) })
+}
+
+// startWith is like startSimulated, for a kind that a test declares.
+func startWith(declare func(clients kinds.Clients) *table.Kind) reconciletest.Start {
 	return func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error {
 		kube, foos := kubernetes.New(client), clientset.New(client)
 		ctx, cancel := context.WithCancel(ctx)
@@ -76,7 +81,7 @@ func startSimulated(owner *footest.OwnerRow) reconciletest.Start {
 			kubeInformers.Shutdown()
 			fooInformers.Shutdown()
 		}()
-		kind := kindOf(owner, kinds.Clients{Kube: kube, Custom: foos, KubeInformers: kubeInformers, CustomInformers: fooInformers})
+		kind := declare(kinds.Clients{Kube: kube, Custom: foos, KubeInformers: kubeInformers, CustomInformers: fooInformers})
 		if err := table.Prepare(kind); err != nil {
 			return err
 		}
