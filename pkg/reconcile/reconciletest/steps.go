@@ -184,6 +184,11 @@ func randomSteps(owner *rows.OwnerRow) map[string][]step {
 			}
 		}
 	}
+	addReferenceSteps(owner, add)
+	return steps
+}
+
+func addReferenceSteps(owner *rows.OwnerRow, add func(what, format string, args ...any)) {
 	for _, reference := range owner.References {
 		for _, name := range reference.All {
 			of := reference.Kind.Kind + "/" + name
@@ -198,7 +203,6 @@ func randomSteps(owner *rows.OwnerRow) map[string][]step {
 			}
 		}
 	}
-	return steps
 }
 
 func (u *randomUser) failOnViolations(t *rapid.T) {

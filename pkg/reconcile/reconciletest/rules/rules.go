@@ -212,22 +212,12 @@ func (w World) wrongWith(foo rows.Object) string {
 			}
 			continue
 		}
-		isAsked := true
-		for _, name := range kind.Names(foo) {
-			reason, wrong := w.wrongChild(kind, foo, name)
-			if wrong != "" {
-				return wrong
-			}
-			isAsked = isAsked && reason == ""
-			obstacle = cmp.Or(obstacle, reason)
-			if child := kind.Find(w.Objects, name); child != nil && metav1.IsControlledBy(child, foo) {
-				misreported = cmp.Or(misreported, kind.Misreported(foo, child))
-			}
-			if reason != "" && kind.OneAtATime {
-				break
-			}
+		reason, falsely, wrong := w.wrongChildren(kind, foo)
+		if wrong != "" {
+			return wrong
 		}
-		isBlocked = !isAsked && kind.Blocks
+		obstacle, misreported = cmp.Or(obstacle, reason), cmp.Or(misreported, falsely)
+		isBlocked = reason != "" && kind.Blocks
 	}
 	if asked := foo.GetAnnotations()[w.Owner.SyncRequested()]; asked != "" && rows.LastHandledSyncOf(foo) != asked {
 		return fmt.Sprintf("has not answered the request %q for a sync, but %q", asked, rows.LastHandledSyncOf(foo))
@@ -236,6 +226,24 @@ func (w World) wrongWith(foo rows.Object) string {
 		return wrongStatus(foo, metav1.ConditionFalse, obstacle, isStalled || isFinal(obstacle))
 	}
 	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, plan.ReasonAvailable, false), misreported)
+}
+
+// wrongChildren is like wrongChild for all children of a kind. It also returns what the status reports falsely of them.
+func (w World) wrongChildren(kind *rows.Kind, foo rows.Object) (reason, misreported, wrong string) {
+	for _, name := range kind.Names(foo) {
+		obstacle, wrong := w.wrongChild(kind, foo, name)
+		if wrong != "" {
+			return "", "", wrong
+		}
+		reason = cmp.Or(reason, obstacle)
+		if child := kind.Find(w.Objects, name); child != nil && metav1.IsControlledBy(child, foo) {
+			misreported = cmp.Or(misreported, kind.Misreported(foo, child))
+		}
+		if reason != "" && kind.OneAtATime {
+			break
+		}
+	}
+	return reason, misreported, ""
 }
 
 // unset returns a child of a kind that an owner controls, and that is not being deleted, or nil.
