@@ -117,31 +117,6 @@ func TestAReferenceMayHoldBackTheChildren(t *testing.T) {
 	})
 }
 
-// Only who changes the Secret sets the pace, not who undoes what follows from it: a second controller, for example, which
-// has another version of the Secret.
-func TestWhoUndoesWhatFollowsAReferenceIsAnOpponent(t *testing.T) {
-	testRow(t, naming(true, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
-		f.store(secrets, secret("1"))
-		f.become("yes", "web-0")
-		f.takeWrites()
-		for range 60 {
-			shard := f.shard("web-0")
-			metav1.SetMetaDataAnnotation(&shard.ObjectMeta, "secret", "another")
-			f.store(configMaps, shard) // and a second passes
-		}
-		if updates := f.count("patch configmaps"); updates < 6 || updates > 9 {
-			f.t.Errorf("in a minute, it repairs %d times", updates)
-		}
-		f.expectReady("a", "False ConfigMapFailed of 1")
-		f.store(secrets, secret("2"))
-		if f.shard("web-0").Annotations["secret"] == "another" {
-			f.t.Error("a change of the Secret waits for the end of the fight")
-		}
-		advance(10 * time.Minute)
-		f.expectReady("a", "True Available of 1")
-	})
-}
-
 // A Secret that thousands of Foos name is read once for each version, and at rest not at all.
 func TestManyOwnersNameOneSecret(t *testing.T) {
 	testRow(t, naming(true, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
