@@ -329,7 +329,9 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 		}
 	}
 	s.known.ForgetOthers(s.owner, s.c.kind.Kind)
-	err = world.Err()
+	if err = world.Err(); err == nil && len(s.c.kind.References) > 0 {
+		s.known.ReadFor = s.owner.GetGeneration()
+	}
 	if queue.IsExpected(err) {
 		return world.Again(), err // a stale cache, for example, says nothing about the owner: see queue.Attempt
 	}
@@ -345,13 +347,23 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	return plan.Sooner(world.Again(), wait), errors.Join(statusErr, err)
 }
 
+// hasReadReferences reports whether what the owner names has been read for its newest spec. Before it becomes ready by that,
+// a stale cache is not enough, as for children: see confirm.
+func (s *ownerSync) hasReadReferences() bool {
+	if plan.SaysReady(s.owner) {
+		s.known.ReadFor = 0
+		return true
+	}
+	return s.known.ReadFor == s.owner.GetGeneration()
+}
+
 // find returns what there is of a row: what the caches have, and of references, what earlier reads have learned.
 func (s *ownerSync) find(of *plan.ChildKind) plan.Found {
 	found := s.c.kind.Find(of, s.owner)
 	if of.IsReference() {
 		row := s.c.kind.Row(of)
 		found.Known = func(key cache.ObjectName) (plan.Outcome, bool) {
-			if s.requested {
+			if s.requested || !s.hasReadReferences() {
 				return plan.Outcome{}, false
 			}
 			return s.c.references.Known(of, key, row.Cache != nil, row.Named(key))

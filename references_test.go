@@ -138,6 +138,23 @@ func TestManyOwnersNameOneSecret(t *testing.T) {
 	})
 }
 
+// The cache may lag behind the Secret when a Foo becomes ready with a new spec.
+func TestReferencesAreReadForEachSpec(t *testing.T) {
+	testRow(t, naming(true, asDeclared), footest.Foo("a", footest.WithReplicas(0)), func(f *fixture) {
+		f.store(secrets, secret("1"))
+		advance(time.Minute)
+		f.expectReady("a", "True Available of 1")
+		f.takeWrites()
+		f.respec(scaleTo(1))
+		f.become("yes", "web-0")
+		f.expectReady("a", "True Available of 2")
+		footest.ExpectEqual(t, "the reads of the Secret", 1, f.count("get secrets"))
+		f.takeWrites()
+		advance(time.Hour)
+		footest.ExpectEqual(t, "the reads at rest", 0, f.count("get secrets"))
+	})
+}
+
 func TestASyncThatIsAskedForReadsReferences(t *testing.T) {
 	testRow(t, naming(false, asDeclared), footest.Foo("a", footest.WithReplicas(0)), func(f *fixture) {
 		f.store(secrets, secret("1"))

@@ -144,7 +144,7 @@ var exploredState = explore.State{
 	"queue.Attempt":       "Again After RefusalBackoff Held Expected Deferred",
 	"memory.Rollouts":     "Clock:not Limit:not begun waiting",
 	"memory.Map":          "byKey",
-	"memory.Owner":        "uid Written stale postponed losses Pruned Transition requested Synced Told children",
+	"memory.Owner":        "uid Written stale postponed losses Pruned Transition requested ReadFor Synced Told children",
 	"memory.Child":        "part Written Confirmed newSpec problem repairs",
 	"memory.Written":      "resourceVersion at",
 	"memory.Confirmation": "generation child resourceVersion version recurs",

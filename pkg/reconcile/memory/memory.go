@@ -36,8 +36,9 @@ import (
 //	Pruned      a status that could not be stored       it is not sent in each sync         a status is stored
 //	Transition  the last change of the condition Ready  it has exactly one Event            the cache shows it
 //	requested   the last request for a sync             it ends the pauses once             the status answers it
-//	Synced      what others' object asked for           a change is no repair                   it is gone
-//	Told        why others' object is not ready         it has one Event                    it is ready
+//	ReadFor     a spec for which references were read   no stale cache makes it ready           the status says ready
+//	Synced      what others' object asked for           a change of that is no repair           it is gone
+//	Told        why others' object is not ready         it has one Event                        it is ready
 //	children    one Child for each kind of children
 //
 // Only one worker at a time has a key, so only the Map needs a lock.
@@ -51,6 +52,7 @@ type Owner struct {
 	Pruned     plan.Owner
 	Transition Transition
 	requested  string
+	ReadFor    int64
 	Synced     int64
 	Told       string
 	children   []*Child
@@ -181,7 +183,7 @@ func (o *Owner) compact() {
 }
 
 func (o *Owner) isEmpty() bool {
-	return len(o.children) == 0 && o.Written == Written{} && o.stale == "" && o.postponed.IsZero() && o.losses.count == 0 && o.Pruned == nil && o.Transition.IsZero() && o.requested+o.Told == "" && o.Synced == 0
+	return len(o.children) == 0 && o.Written == Written{} && o.stale == "" && o.postponed.IsZero() && o.losses.count == 0 && o.Pruned == nil && o.Transition.IsZero() && o.requested+o.Told == "" && o.Synced == 0 && o.ReadFor == 0
 }
 
 // Map maps keys to the memory of owners. It is safe for concurrent use.
