@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -172,6 +173,7 @@ func TestAReferenceThatMayNotBeRead(t *testing.T) {
 	testRow(t, naming(false, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
 		f.store(secrets, secret("1"))
 		advance(2 * plan.DefaultPoll)
+		synctest.Wait()
 		forbidden := f.refuse("get", "secrets", apierrors.NewForbidden(secrets.GroupResource(), "web", nil))
 		f.become("yes", "web-0")
 		advance(2 * time.Minute)

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -314,12 +315,15 @@ func TestAnAnswerThatIsZeroStandsAfterARestart(t *testing.T) {
 
 // What a Judge says about a time holds for each row: a Secret that is due is read again, with an informer, too.
 func TestAReferenceIsReadAgainWhenItIsDue(t *testing.T) {
-	var due time.Time
+	var at atomic.Int64
+	due := func() time.Time { return time.Unix(at.Load(), 0).UTC() }
 	forBoth(t, func(ref *plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]) {
-		ref.Judge = func(*corev1.Secret) plan.Readiness { return plan.Ready("").ComeAgain(due).Expires(due.Add(time.Hour)) }
+		ref.Judge = func(*corev1.Secret) plan.Readiness {
+			return plan.Ready("").ComeAgain(due()).Expires(due().Add(time.Hour))
+		}
 		ref.Poll = 24 * time.Hour
 	}, func(f *fixture, _ func()) {
-		due = footest.Now.Add(30 * time.Minute)
+		at.Store(footest.Now.Add(30 * time.Minute).Unix())
 		f.become("yes", "web-0")
 		f.store(secrets, secret("1"))
 		f.requestSync("1")
@@ -333,7 +337,7 @@ func TestAReferenceIsReadAgainWhenItIsDue(t *testing.T) {
 		}
 		ready := f.expectReady("a", "False SecretFailed of 1")
 		footest.ExpectEqual(f.t, "the message", "Secret has expired at 2000-01-01T01:30:00Z", ready.Message)
-		due = due.Add(365 * 24 * time.Hour) // another verdict
+		at.Store(due().Add(365 * 24 * time.Hour).Unix()) // another verdict
 		advance(2 * time.Minute)
 		f.expectReady("a", "True Available of 1")
 	})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -173,6 +174,7 @@ func TestASetGrowsAndShrinksTheLastFirst(t *testing.T) {
 		f.become("yes", f.shardNames()...)
 		f.takeWrites()
 		var deleted []string
+		synctest.Wait()
 		f.on("delete", "configmaps", func(action clienttesting.Action) error {
 			deleted = append(deleted, action.(clienttesting.DeleteAction).GetName())
 			return nil
@@ -235,6 +237,7 @@ func TestARefusedOneOfASetDoesNotHoldUpTheOthers(t *testing.T) {
 	refused := apierrors.NewForbidden(configMaps.GroupResource(), "web-1", nil)
 	testShards(t, plain, 3, func(f *fixture) {
 		f.become("yes", "web-0", "web-1", "web-2")
+		synctest.Wait()
 		f.on("create", "configmaps", func(action clienttesting.Action) error {
 			if action.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName() == "api-1" {
 				return refused

@@ -42,18 +42,22 @@ const (
 // check lets the cluster come to rest after the last step and the last fault, checks all
 // objects and the history, and returns the objects.
 func (c *cluster) check(rest time.Duration) []rows.Object {
+	c.mu.Lock()
 	resting := len(c.points)
 	for _, reference := range c.owner.References {
 		if c.isPolled(reference.Kind) {
 			rest = max(rest, recoveryTime+reference.Poll*11/10)
 		}
 	}
+	c.mu.Unlock()
 	advance(rest)
 	for c.sinceFault() < rest {
 		advance(rest - c.sinceFault())
 	}
 	// What is polled at rest is so in all runs alike.
+	c.mu.Lock()
 	c.points = append(c.points[:resting:resting], slices.DeleteFunc(slices.Clone(c.points[resting:]), c.isPoll)...)
+	c.mu.Unlock()
 	w := c.world()
 	for _, wrong := range w.WrongAtRest() {
 		c.violationf("at rest: %s", wrong)
