@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -332,18 +331,16 @@ func TestAStoredStatusEndsItsBackOffBesideAFailingChild(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(footest.Foo("a")), func(f *fixture) {
 				f.refuse("create", children, quotaExceeded)
-				defer f.start(2)()
 				calls := 0
-				synctest.Wait()
 				f.onFirst(9, "update", "foos", func(action clienttesting.Action) error {
 					if calls++; lost && calls == 9 {
 						f.put(action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(footest.Object))
 					}
 					return serverFails
 				})
+				defer f.start(2)()
 				f.queue.Add(footest.KeyOf(footest.Foo("a")))
 				advance(2600 * time.Millisecond) // the child is tried again after 3 s
-				synctest.Wait()
 				f.failTimes(1, "update", "foos", serverFails)
 				f.scale("a", 5)
 				advance(100 * time.Millisecond)
