@@ -329,7 +329,10 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 		}
 	}
 	s.known.ForgetOthers(s.owner, s.c.kind.Kind)
-	if err = world.Err(); err == nil && len(s.c.kind.References) > 0 {
+	switch err = world.Err(); {
+	case plan.SaysReady(s.owner):
+		s.known.ReadFor = 0
+	case err == nil && len(s.c.kind.References) > 0:
 		s.known.ReadFor = s.owner.GetGeneration()
 	}
 	if queue.IsExpected(err) {
@@ -350,11 +353,7 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 // hasReadReferences reports whether what the owner names has been read for its newest spec. Before it becomes ready by that,
 // a stale cache is not enough, as for children: see confirm.
 func (s *ownerSync) hasReadReferences() bool {
-	if plan.SaysReady(s.owner) {
-		s.known.ReadFor = 0
-		return true
-	}
-	return s.known.ReadFor == s.owner.GetGeneration()
+	return plan.SaysReady(s.owner) || s.known.ReadFor == s.owner.GetGeneration()
 }
 
 // find returns what there is of a row: what the caches have, and of references, what earlier reads have learned.

@@ -153,6 +153,7 @@ func TestReferencesAreReadForEachSpec(t *testing.T) {
 		f.takeWrites()
 		advance(time.Hour)
 		footest.ExpectEqual(t, "the reads at rest", 0, f.count("get secrets"))
+		f.expectForgotten("a")
 	})
 }
 
