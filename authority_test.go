@@ -25,7 +25,6 @@ import (
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
-	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 )
@@ -143,7 +142,6 @@ func testCalls(t *testing.T, change func(call *plan.Call[*samplev1alpha1.Foo, en
 func testCallsOf(t *testing.T, a *authority, finalizer string, calls []table.Row[*samplev1alpha1.Foo], foos []runtime.Object, body func(f *fixture, a *authority)) {
 	t.Helper()
 	testWith(t, func(f *fixture) {
-		f.api.Others = []*footest.Kind{(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped()}
 		f.declare = func(clients kinds.Clients) *table.Kind {
 			child := table.Owns(shards(func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) {
 				row.Names = func(foo *samplev1alpha1.Foo) []string { return []string{foo.Name} }

@@ -14,7 +14,6 @@ import (
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/plan"
-	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 )
@@ -43,10 +42,6 @@ func testTenants(t *testing.T, body func(f *fixture)) {
 	tenant := footest.Foo("a")
 	tenant.Namespace = ""
 	testWith(t, func(f *fixture) {
-		f.api.Others = []*footest.Kind{
-			(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped(),
-			(&rows.Row[footest.Object, *corev1.Namespace]{Kind: "Namespace", Resource: namespaces}).Untyped(),
-		}
 		f.declare = func(clients kinds.Clients) *table.Kind {
 			core, in := clients.KubeInformers.Core().V1(), clients.Kube.CoreV1()
 			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource, ClusterScoped: true},

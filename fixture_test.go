@@ -133,6 +133,9 @@ func newFixture(t *testing.T, prepare func(*fixture), world ...runtime.Object) *
 	f.api.Serve(t, &f.kubeClient.Fake, f.kubeClient.Tracker())
 	f.api.Serve(t, &f.fooClient.Fake, f.fooClient.Tracker())
 	prepare(f)
+	if f.declare != nil {
+		f.api.Others = otherKinds
+	}
 	kubeInformers, fooInformers := f.control(footest.FooOwner, clock.RealClock{})
 	f.primary = childHandlers{f.Controller, f.kind.Rows[0]}
 	if f.declare == nil {

@@ -19,7 +19,6 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/failure"
 	"example.com/sample-controller/pkg/reconcile/plan"
-	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 )
@@ -39,7 +38,6 @@ func testGrants(t *testing.T, foos []runtime.Object, body func(f *fixture)) {
 		Keep: func(kept, found *corev1.ConfigMap) { kept.Data = found.Data },
 	}
 	testWith(t, func(f *fixture) {
-		f.api.Others = []*footest.Kind{(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped()}
 		f.declare = func(clients kinds.Clients) *table.Kind {
 			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource, Finalizer: grantFinalizer},
 				clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos,

@@ -13,7 +13,6 @@ import (
 
 	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/pkg/reconcile/plan"
-	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 )
@@ -60,10 +59,6 @@ func namespacesOfTeams(clients kinds.Clients) *table.Kind {
 func testNamespaces(t *testing.T, body func(f *fixture)) {
 	t.Helper()
 	testWith(t, func(f *fixture) {
-		f.api.Others = []*footest.Kind{
-			(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped(),
-			(&rows.Row[footest.Object, *corev1.Namespace]{Kind: "Namespace", Resource: namespaces}).Untyped(),
-		}
 		f.declare = namespacesOfTeams
 	}, nil, func(f *fixture) {
 		defer f.start(2)()

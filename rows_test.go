@@ -31,6 +31,13 @@ var (
 	secrets    = corev1.SchemeGroupVersion.WithResource("secrets")
 )
 
+// otherKinds are what the API server of these tests stores besides the program's own.
+var otherKinds = []*footest.Kind{
+	(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped(),
+	(&rows.Row[footest.Object, *corev1.Secret]{Kind: "Secret", Resource: secrets}).Untyped(),
+	(&rows.Row[footest.Object, *corev1.Namespace]{Kind: "Namespace", Resource: namespaces}).Untyped(),
+}
+
 // shards declares a set: for each replica of a Foo a ConfigMap, whose label "ready" says whether it is. "stored"
 // is the number of replicas when it was written.
 func shards(change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap])) plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap] {
@@ -70,10 +77,6 @@ func shards(change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap])) 
 func testRow(t *testing.T, declare func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo], foo *samplev1alpha1.Foo, body func(f *fixture)) {
 	t.Helper()
 	testWith(t, func(f *fixture) {
-		f.api.Others = []*footest.Kind{
-			(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped(),
-			(&rows.Row[footest.Object, *corev1.Secret]{Kind: "Secret", Resource: secrets}).Untyped(),
-		}
 		f.declare = func(clients kinds.Clients) *table.Kind {
 			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource},
 				clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos, declare(clients)...)

@@ -158,7 +158,7 @@ func (c *ChildKind) SaidFight(owner Owner) bool {
 
 // wasReady reports whether an owner was ready with its newest spec, and has only lost Pods since.
 func wasReady(owner Owner) bool {
-	ready := meta.FindStatusCondition(owner.GetConditions(), ConditionReady)
+	ready := ReadyOf(owner)
 	if ready == nil || ready.ObservedGeneration != owner.GetGeneration() {
 		return false
 	}
@@ -167,7 +167,7 @@ func wasReady(owner Owner) bool {
 
 // SaysReady reports whether an owner's status says that the owner is ready for its newest spec.
 func SaysReady(owner Owner) bool {
-	ready := meta.FindStatusCondition(owner.GetConditions(), ConditionReady)
+	ready := ReadyOf(owner)
 	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == owner.GetGeneration() &&
 		owner.GetObservedGeneration() == owner.GetGeneration()
 }
@@ -184,7 +184,7 @@ func CountByReady(owners []any) map[metav1.ConditionStatus]int {
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
 	for _, object := range owners {
 		owner, status := object.(Owner), metav1.ConditionUnknown //nolint:forcetypeassert // objects of the kind
-		ready := meta.FindStatusCondition(owner.GetConditions(), ConditionReady)
+		ready := ReadyOf(owner)
 		if ready != nil && ready.ObservedGeneration >= owner.GetGeneration() {
 			status = ready.Status
 		}
