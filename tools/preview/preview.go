@@ -218,8 +218,14 @@ func (w World) ControlledBy(row *plan.ChildKind, foo plan.Owner) []plan.Object {
 	return slices.DeleteFunc(w.Below(row.Resource, foo), func(object plan.Object) bool { return !row.OwnerKind.IsControlledBy(object, foo) })
 }
 
-// Below returns the objects of a resource that an object controls, or the Events about it, sorted by name.
+// Below returns the objects of a resource that an object controls, or the Events about it, sorted by name. Those of an
+// object in a namespace are in the same one.
 func (w World) Below(resource schema.GroupVersionResource, owner plan.Object) []plan.Object {
-	below := w[key{resource: resource, owner: owner.GetUID()}]
+	var below []plan.Object
+	for _, object := range w[key{resource: resource, owner: owner.GetUID()}] {
+		if owner.GetNamespace() == "" || object.GetNamespace() == owner.GetNamespace() {
+			below = append(below, object)
+		}
+	}
 	return slices.SortedFunc(slices.Values(below), func(a, b plan.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
