@@ -110,6 +110,9 @@ func (k *Kind) check() error {
 	if k.IsOthers() && k.Group == "" {
 		errs = append(errs, fmt.Errorf("the kind %s isn't the program's own and lacks Group, that of the annotations", k.Name))
 	}
+	if k.IsOthers() && k.Finalizer != "" {
+		errs = append(errs, fmt.Errorf("the kind %s isn't the program's own and has a Finalizer: its objects would hang in their deletion without the program", k.Name))
+	}
 	resources := sets.New[schema.GroupResource]()
 	for _, row := range k.Rows {
 		if resource := row.Resource.GroupResource(); resources.Has(resource) {
@@ -148,8 +151,7 @@ func isFinalizer(name string) bool {
 }
 
 // checkFresh returns an error if a cache that others read keeps owners that aren't the program's own, or
-// if it has indexes of an earlier call of Prepare: what its
-// readers need would be lost.
+// if it has indexes of an earlier call of Prepare: what its readers need would be lost.
 func checkFresh(caches []*readers) error {
 	var errs []error
 	for _, c := range caches {

@@ -350,6 +350,12 @@ func TestPrepareRefuses(t *testing.T) {
 			}
 			return []*Kind{foos(owners(t), shopKind, ownsKey(shared.Informer(), "shop"))}
 		},
+		"the kind Site isn't the program's own and has a Finalizer: its objects would hang in their deletion without the program": func(t *testing.T) []*Kind {
+			t.Helper()
+			held := siteKind
+			held.Group, held.Finalizer = "shops.dev", "shops.dev/held"
+			return []*Kind{OfOthers(held, func(_, _ *corev1.ConfigMap) {}, children(t), kubernetes.New(nil).CoreV1().ConfigMaps)}
+		},
 	} {
 		t.Run(want, func(t *testing.T) {
 			refused := kinds(t)
