@@ -112,7 +112,7 @@ bin/sample-controller: FORCE
 	@hack/build.sh -stamp . . $@
 
 bin/apidiff: FORCE
-	@hack/build.sh tools/lint golang.org/x/exp/cmd/apidiff $@
+	@hack/build.sh tools/lint ./apidiff $@
 
 bin/golangci-lint: FORCE
 	@hack/build.sh tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@

@@ -14,7 +14,6 @@ set -o errexit -o nounset -o pipefail
 unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-root=$(pwd -P)
 export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
 
 release="${1:-$(sed -n -E 's/^## v[^ ]+ \(([0-9a-f]{7,40})\).*$/\1/p' CHANGELOG.md | head -n 1)}"
@@ -33,30 +32,14 @@ folder=$(mktemp -d)
 trap 'git worktree remove --force "${folder}/tree" 2>/dev/null || true; rm -rf "${folder}"' EXIT
 git worktree add --quiet --detach "${folder}/tree" "${release}"
 
-# packages lists the packages of the library in the tree of the working directory, without tests' ones.
-packages() {
-  go list ./pkg/reconcile/... ./pkg/process/...
-}
-
-incompatible=""
-while IFS= read -r package; do
-  exported="${folder}/exported"
-  (cd "${folder}/tree" && "${root}/bin/apidiff" -w "${exported}" "${package}")
-  if ! go list "${package}" >/dev/null 2>&1; then
-    changes="Incompatible changes:"$'\n'"- package removed"
-  else
-    changes=$("${root}/bin/apidiff" "${exported}" "${package}")
-  fi
-  if [[ -n "${changes}" ]]; then
-    printf '%s\n%s\n' "${package}" "${changes}"
-  fi
-  if [[ "${changes}" == *"Incompatible changes:"* ]]; then
-    incompatible=yes
-  fi
-done < <(cd "${folder}/tree" && packages)
+status=0
+bin/apidiff "${folder}/tree" . ./pkg/reconcile/... ./pkg/process/... || status=$?
+if [[ "${status}" -ne 0 && "${status}" -ne 3 ]]; then
+  exit "${status}"
+fi
 
 unreleased=$(awk '/^## /{inside = /^## Unreleased/} inside' CHANGELOG.md)
-if [[ -n "${incompatible}" && "${unreleased}" != *"### Incompatible"* ]]; then
+if [[ "${status}" -eq 3 && "${unreleased}" != *"### Incompatible"* ]]; then
   echo "The library has incompatible changes since ${release}: undo them, or describe them in CHANGELOG.md, section Unreleased, below ### Incompatible" >&2
   exit 1
 fi
