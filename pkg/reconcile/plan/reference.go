@@ -12,10 +12,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/cache"
 )
 
 // DefaultPoll is how long the last read of a reference counts that has no informer.
@@ -64,7 +69,7 @@ func (r Ref[F, T]) Of(owner *Kind) *ChildKind {
 		SetOwned: func(T, F, *View) {}, Keep: func(T, T) {},
 	}
 	c := row.Of(owner)
-	c.poll = cmp.Or(r.Poll, DefaultPoll)
+	c.poll, c.hasDigest = cmp.Or(r.Poll, DefaultPoll), r.Digest != nil
 	c.learn = func(object Object) Seen {
 		seen := Seen{Readiness: Readiness{Status: metav1.ConditionTrue}}
 		if r.Judge != nil {
@@ -93,6 +98,9 @@ func digestOf(value any) string {
 // IsReference reports whether owners name the kind's objects and do not own them.
 func (c *ChildKind) IsReference() bool { return c.learn != nil }
 
+// HasDigest reports whether children may depend on what is in a reference.
+func (c *ChildKind) HasDigest() bool { return c.hasDigest }
+
 // Poll returns how long a read of a reference counts if its kind has no informer.
 func (c *ChildKind) Poll() time.Duration { return c.poll }
 
@@ -110,7 +118,9 @@ func (w *World) decideReference(kind *ChildKind) {
 	for _, name := range kind.NamesFor(w.Owner) {
 		key := kind.KeyFor(w.Owner, name)
 		step := &Step{ChildKind: kind, Owner: w.Owner, View: w.view, Part: kind.part(name), Action: ActionNone, Key: key}
-		if found.Known == nil {
+		if kind.cannotExist(key) != "" {
+			step.Known.Seen = &Seen{IsMissing: true}
+		} else if found.Known == nil {
 			step.Known.Seen = new(kind.Learn(found.Named(key)))
 		} else if known, isKnown := found.Known(key); isKnown {
 			step.Known = known
@@ -122,6 +132,19 @@ func (w *World) decideReference(kind *ChildKind) {
 		}
 		w.steps, w.outcomes = append(w.steps, step), append(w.outcomes, step.AsFound())
 	}
+}
+
+// cannotExist returns why no object of the kind can have a key, or "": a read of it would fail as if the API server were away.
+// Only roles may have names with other characters than those of a DNS subdomain.
+func (c *ChildKind) cannotExist(key cache.ObjectName) string {
+	flaws := content.IsPathSegmentName(key.Name)
+	if len(flaws) == 0 && c.Resource.Group != rbacv1.GroupName {
+		flaws = validation.IsDNS1123Subdomain(key.Name)
+	}
+	if len(flaws) == 0 && key.Namespace != "" {
+		flaws = validation.IsDNS1123Label(key.Namespace)
+	}
+	return strings.Join(flaws, ", and ")
 }
 
 // seeReferences shows what is known of a kind of references to the rows, and reports whether all are there
@@ -154,6 +177,9 @@ func (s *Step) judgeReference(outcome *Outcome) Readiness {
 	remedy := ""
 	if s.NamedBy != "" {
 		remedy = ", or change " + s.NamedBy
+	}
+	if flaw := s.cannotExist(s.Key); flaw != "" {
+		return Stalled(s.Kind+SuffixMissing, "%s %q cannot exist%s: %s", s.Kind, name, strings.Replace(remedy, ", or", ":", 1), flaw)
 	}
 	switch seen := outcome.Seen; {
 	case seen == nil:

@@ -83,9 +83,10 @@ type ChildKind struct {
 
 	typeOf reflect.Type
 	flaws  []string
-	// learn and poll are those of a reference: see Ref.
-	learn func(object Object) Seen
-	poll  time.Duration
+	// learn, poll and hasDigest are those of a reference: see Ref.
+	learn     func(object Object) Seen
+	poll      time.Duration
+	hasDigest bool
 	// isElsewhere is true for children that have marks: see marks.go.
 	isElsewhere bool
 	// isItself is true for fields of the owner itself: see OfItself.

@@ -64,7 +64,7 @@ type Found struct {
 
 // NewWorld returns the World according to the caches, which read returns.
 func (k *Kind) NewWorld(owner Owner, read func(kind *ChildKind) Found) *World {
-	return &World{Owner: owner, kind: k, read: read, view: &View{}}
+	return &World{Owner: owner, kind: k, read: read, view: k.NewView()}
 }
 
 // Steps returns the steps of a sync. Call Record with the outcome of each before the next, which

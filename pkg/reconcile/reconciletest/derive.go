@@ -101,7 +101,11 @@ func derive[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) {
 	if c.AtRest != nil {
 		o.AtRest = func(objects []rows.Object) []string { return c.AtRest(rules.World{Owner: &o, Objects: objects}) }
 	}
-	return rows.Owner(o), nil
+	owner := rows.Owner(o)
+	if err := d.checkNamed(); err != nil {
+		return nil, err
+	}
+	return owner, d.checkRows()
 }
 
 // isRenamed reports whether an edit changes the name of a child, or of all children of a set.

@@ -17,9 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/wire"
 	"example.com/sample-controller/pkg/reconcile/table"
 )
 
@@ -42,9 +45,7 @@ var parts = plan.Row[*Page, *appsv1.Deployment]{
 	},
 	SetOwned: func(child *appsv1.Deployment, page *Page, view *plan.View) {
 		child.Spec.MinReadySeconds = int32(len(page.Spec.Text))
-		if digest := view.Digest("Secret"); digest != "" {
-			metav1.SetMetaDataAnnotation(&child.Spec.Template.ObjectMeta, digestAnnotation, digest)
-		}
+		view.AnnotateDigest(&child.Spec.Template.ObjectMeta, digestAnnotation, "Secret")
 	},
 	Keep: func(kept, found *appsv1.Deployment) { kept.Spec, kept.Status = found.Spec, found.Status },
 	Judge: func(child *appsv1.Deployment) plan.Readiness {
@@ -75,8 +76,9 @@ func declaredGalleries() *plan.Kind {
 	return &kind
 }
 
-func galleries(kube kubernetes.Interface, factory informers.SharedInformerFactory, d defect) ([]table.Row[*Page], []cache.SharedIndexInformer) {
-	deployments, secrets, row := factory.Apps().V1().Deployments().Informer(), factory.Core().V1().Secrets().Informer(), parts
+func galleries(client rest.Interface, factory informers.SharedInformerFactory, d defect) ([]table.Row[*Page], []cache.SharedIndexInformer) {
+	kube, deployments, row := kubernetes.New(client), factory.Apps().V1().Deployments().Informer(), parts
+	secrets := metadatainformer.NewFilteredMetadataInformer(wire.NewMetadataClient(client), named.Resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
 	row.OneAtATime = !d.allAtOnce
 	ref := named
 	if d.reveals {
@@ -201,6 +203,21 @@ func TestWrongNamedObjectsAreRefused(t *testing.T) {
 		"a Page names a Secret: give its Object":   func(c *Controller[*Page]) { c.Named = nil },
 		"the object of the kind Secret is not fit": func(c *Controller[*Page]) { c.Named["Secret"].Spoil(c.Named["Secret"].Object) },
 		"wants no Deployment":                      func(c *Controller[*Page]) { c.Example.Spec.Parts = 0 },
+		"a ConfigMap in Named, but the table of Page has no reference": func(c *Controller[*Page]) {
+			c.Named["ConfigMap"] = Named{}
+		},
+		"edit 1 of the Secret in Named changes nothing that Digest": func(c *Controller[*Page]) {
+			c.Named["Secret"].Edits[0] = func(secret plan.Object) { secret.SetLabels(map[string]string{"a": "b"}) }
+		},
+		"no child changes with the Secret that a Page names": func(c *Controller[*Page]) {
+			c.Kind.Children[0].SetOwned = func(plan.Object, plan.Owner, *plan.View) {}
+		},
+		`the row Deployment: Keep does not copy all that SetOwned sets, so that each sync would repair it: spec.template.metadata.annotations`: func(c *Controller[*Page]) {
+			c.Kind.Children[0].Keep = func(kept, found plan.Object) {
+				kept.(*appsv1.Deployment).Spec = *found.(*appsv1.Deployment).Spec.DeepCopy()
+				kept.(*appsv1.Deployment).Spec.Template.Annotations = nil
+			}
+		},
 	} {
 		c := controllerOfGalleries(defect{})
 		change(&c)

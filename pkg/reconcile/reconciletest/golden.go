@@ -111,10 +111,13 @@ func readOwner[F plan.Owner](kind *plan.Kind, file string) (owner F, err error) 
 // childrenOf returns the children that an owner wants, as YAML.
 func childrenOf(kind *plan.Kind, owner plan.Owner) ([]byte, error) {
 	var all [][]byte
-	view := &plan.View{}
+	view := kind.NewView()
 	for _, row := range kind.Children {
 		for _, name := range row.NamesFor(owner) {
 			child := row.DesiredNamed(owner, name, nil, view)
+			if err := keepsOwned(row, owner, child, view); err != nil {
+				return nil, err
+			}
 			view.Observe(row.Kind, child)
 			text, err := childText(row, child)
 			if err != nil {

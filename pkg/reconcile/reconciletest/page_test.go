@@ -133,9 +133,10 @@ type defect struct {
 }
 
 // pageTable declares a table of Pages, whose informers are those that it lists.
-type pageTable func(kube kubernetes.Interface, factory informers.SharedInformerFactory, d defect) (rows []table.Row[*Page], informers []cache.SharedIndexInformer)
+type pageTable func(client rest.Interface, factory informers.SharedInformerFactory, d defect) (rows []table.Row[*Page], informers []cache.SharedIndexInformer)
 
-func plainPages(kube kubernetes.Interface, factory informers.SharedInformerFactory, _ defect) ([]table.Row[*Page], []cache.SharedIndexInformer) {
+func plainPages(client rest.Interface, factory informers.SharedInformerFactory, _ defect) ([]table.Row[*Page], []cache.SharedIndexInformer) {
+	kube := kubernetes.New(client)
 	core := factory.Core().V1()
 	return []table.Row[*Page]{
 		table.Owns(configMap, core.ConfigMaps().Informer(), kube.CoreV1().ConfigMaps),
@@ -154,7 +155,7 @@ func startPages(declare pageTable, d defect) Start {
 			ListWithContextFunc:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return in("").List(ctx, o) },
 			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return in("").Watch(ctx, o) },
 		}, &Page{}, ResyncPeriod, cache.Indexers{})
-		children, others := declare(kube, informers.NewSharedInformerFactory(kube, 0), d)
+		children, others := declare(client, informers.NewSharedInformerFactory(kube, 0), d)
 		limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](10*time.Millisecond, 4*time.Second)
 		l := &pageLoop{defect: d, known: map[string]plan.Object{}, kube: kube, queue: workqueue.NewTypedRateLimitingQueue(limiter), kind: table.Of(pages, informer, in, children...)}
 		return l.run(ctx, append([]cache.SharedIndexInformer{informer}, others...)...)

@@ -36,9 +36,10 @@
 // A failure prints the trace of its run, with each call and event, and the command that repeats it. With -short
 // one case in ten is run. -simulation.pairs sets the number of pairs of faults.
 //
-// The API server knows no server-side apply, no selectors, no lists of metadata alone, and no objects but those of the kind, of
-// its children, and those that it names, all in one namespace. Whoever needs to say more about a kind than its declaration does, writes a
-// rows.OwnerRow of it and calls TestController and TestRandomSequences.
+// The API server knows no server-side apply, no selectors, and no objects but those of the kind, of its children,
+// and those that it names, all in one namespace. It lists and watches metadata alone for wire.NewMetadataClient. Whoever
+// needs to say more about a kind than its declaration does, writes a rows.OwnerRow of it and calls TestController and
+// TestRandomSequences.
 package reconciletest
 
 import (

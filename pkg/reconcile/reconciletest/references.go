@@ -97,7 +97,7 @@ func (d *derived[F]) reference(reference *plan.ChildKind, named Named) *rows.Ref
 
 // digests returns a view that has nothing but the digests of what an owner names.
 func (d *derived[F]) digests(owner rows.Object, find rows.Find) *plan.View {
-	view := &plan.View{}
+	view := d.Kind.NewView()
 	if len(d.Kind.References) == 0 {
 		return view
 	}

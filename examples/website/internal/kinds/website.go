@@ -99,25 +99,14 @@ func rowOfWebsite(options Options) plan.Row[*api.Website, *appsv1.Deployment] {
 			}
 			container := containerOfWebsite(&child.Spec.Template.Spec)
 			container.Image, container.EnvFrom = options.Image, environmentOfWebsite(owner)
-			// Without a digest, an object is missing or unknown: leave the Pods alone.
-			if digest := view.Digest("Secret"); digest != "" {
-				metav1.SetMetaDataAnnotation(&child.Spec.Template.ObjectMeta, secretDigest, digest)
-			}
-			if digest := view.Digest("ConfigMap"); digest != "" {
-				metav1.SetMetaDataAnnotation(&child.Spec.Template.ObjectMeta, settingsDigest, digest)
-			} else if owner.Spec.Settings == "" {
-				delete(child.Spec.Template.Annotations, settingsDigest)
-			}
+			view.AnnotateDigest(&child.Spec.Template.ObjectMeta, secretDigest, "Secret")
+			view.AnnotateDigest(&child.Spec.Template.ObjectMeta, settingsDigest, "ConfigMap")
 		},
 		// What the cache keeps: the fields that SetOwned, Judge and Report read.
 		Keep: func(kept, found *appsv1.Deployment) {
 			kept.Spec.Replicas, kept.Spec.Selector = found.Spec.Replicas, found.Spec.Selector
 			kept.Spec.Template.Labels = found.Spec.Template.Labels
-			for _, key := range []string{secretDigest, settingsDigest} {
-				if digest, ok := found.Spec.Template.Annotations[key]; ok {
-					metav1.SetMetaDataAnnotation(&kept.Spec.Template.ObjectMeta, key, plan.Truncate(digest, plan.MaxKept))
-				}
-			}
+			plan.KeepAnnotations(&kept.Spec.Template.ObjectMeta, &found.Spec.Template.ObjectMeta, secretDigest, settingsDigest)
 			for _, container := range found.Spec.Template.Spec.Containers {
 				kept.Spec.Template.Spec.Containers = append(kept.Spec.Template.Spec.Containers,
 					corev1.Container{Name: container.Name, Image: plan.Truncate(container.Image, plan.MaxKept), EnvFrom: container.EnvFrom})
