@@ -24,7 +24,7 @@ import (
 // until it is over.
 func (f *fixture) undo() (over *atomic.Bool) {
 	over = &atomic.Bool{}
-	f.on("patch", children, func(clienttesting.Action) error {
+	f.On("patch", children, func(clienttesting.Action) error {
 		time.AfterFunc(10*time.Millisecond, func() {
 			if !over.Load() {
 				f.change("web", footest.Drifted)
@@ -33,8 +33,8 @@ func (f *fixture) undo() (over *atomic.Bool) {
 		return nil
 	})
 	// The fake clientset stores no managedFields.
-	f.kubeClient.PrependReactor("get", children, func(clienttesting.Action) (bool, runtime.Object, error) {
-		live := f.storedChild("web")
+	f.Kube.PrependReactor("get", children, func(clienttesting.Action) (bool, runtime.Object, error) {
+		live := f.StoredChild("web")
 		live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "scaler", FieldsV1: metav1.NewFieldsV1(`{"f:spec": {"f:replicas": {}}}`)}})
 		return true, live, nil
 	})
@@ -43,7 +43,7 @@ func (f *fixture) undo() (over *atomic.Bool) {
 
 func TestAFightIsDampedAndTold(t *testing.T) {
 	// The opponent stops, or sets the Foo's desired state.
-	for _, ends := range []func(f *fixture){func(*fixture) {}, func(f *fixture) { f.put(footest.Child("a")) }} {
+	for _, ends := range []func(f *fixture){func(*fixture) {}, func(f *fixture) { f.Put(footest.Child("a")) }} {
 		testRunning(t, atRest(), func(f *fixture) { f.fight(ends) })
 	}
 }
@@ -52,12 +52,12 @@ func (f *fixture) fight(ends func(f *fixture)) {
 	over := f.undo()
 	f.change("web", footest.Drifted)
 	advance(time.Hour)
-	if updates, statuses := f.count(updateChild), f.count(writeStatus); updates > 30 || statuses > 5 {
-		f.t.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
+	if updates, statuses := f.Count(updateChild), f.Count(writeStatus); updates > 30 || statuses > 5 {
+		f.T.Errorf("an hour of a fight led to %d updates and %d statuses", updates, statuses)
 	}
-	ready := f.expectReady("a", "False "+failed+" of 1")
+	ready := f.ExpectReady("a", "False "+failed+" of 1")
 	if !strings.Contains(ready.Message, `changed back after each repair, most recently by "scaler"`) {
-		f.t.Errorf("the condition is %+v", ready)
+		f.T.Errorf("the condition is %+v", ready)
 	}
 	f.expectStalled(failed)
 	over.Store(true)
@@ -66,7 +66,7 @@ func (f *fixture) fight(ends func(f *fixture)) {
 	f.expectWanted()
 	f.settle("web")
 	advance(time.Minute)
-	f.expectReady("a", "True Available of 1")
+	f.ExpectReady("a", "True Available of 1")
 	f.expectStalled("")
 	f.change("web", footest.Drifted)
 	advance(time.Second)
@@ -79,10 +79,10 @@ func (f *fixture) fight(ends func(f *fixture)) {
 func TestAFightIsDampedAlthoughNoStatusIsStored(t *testing.T) {
 	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a", footest.Drifted)), func(f *fixture) {
 		f.undo()
-		f.refuse("update", "foos", denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		f.Refuse("update", "foos", denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 		defer f.start(2)()
 		advance(time.Minute)
-		if updates := f.count(updateChild); updates > 12 {
+		if updates := f.Count(updateChild); updates > 12 {
 			t.Errorf("a minute of a fight led to %d updates", updates)
 		}
 	})
@@ -102,16 +102,16 @@ func TestAfterItsFirstWriteASpecIsNotNew(t *testing.T) {
 func TestAFightIsDampedWithoutAStatusSubresource(t *testing.T) {
 	for name, fight := range map[string]func(f *fixture){
 		"over a field": func(f *fixture) { f.undo(); f.change("web", footest.Drifted) },
-		"by deletions": func(f *fixture) { f.deleteEachTime(); f.deleteChild("web") },
+		"by deletions": func(f *fixture) { f.deleteEachTime(); f.DeleteChild("web") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
-				f.refuse("update", "foos", fooGone)
+				f.Refuse("update", "foos", fooGone)
 				defer f.start(2)()
 				advance(time.Second)
 				fight(f)
 				advance(10 * time.Second)
-				if writes := f.count(updateChild) + f.count(createChild); writes > 8 {
+				if writes := f.Count(updateChild) + f.Count(createChild); writes > 8 {
 					t.Errorf("10 s of a fight led to %d writes", writes)
 				}
 			})
@@ -122,10 +122,10 @@ func TestAFightIsDampedWithoutAStatusSubresource(t *testing.T) {
 // deleteEachTime deletes the child, as another client, 10 ms after each creation, until it is over.
 func (f *fixture) deleteEachTime() (over *atomic.Bool) {
 	over = &atomic.Bool{}
-	f.on("create", children, func(clienttesting.Action) error {
+	f.On("create", children, func(clienttesting.Action) error {
 		time.AfterFunc(10*time.Millisecond, func() {
 			if !over.Load() {
-				f.deleteChild("web")
+				f.DeleteChild("web")
 			}
 		})
 		return nil
@@ -138,12 +138,12 @@ func TestAFightOfDeletionsIsDampedAndTold(t *testing.T) {
 	testRunning(t, atRest(), func(f *fixture) {
 		advance(time.Second)
 		over := f.deleteEachTime()
-		f.deleteChild("web")
+		f.DeleteChild("web")
 		advance(time.Hour)
-		if creations, statuses := f.count(createChild), f.count(writeStatus); creations > 30 || statuses > 2*creations {
+		if creations, statuses := f.Count(createChild), f.Count(writeStatus); creations > 30 || statuses > 2*creations {
 			t.Errorf("an hour of a fight led to %d creations and %d statuses", creations, statuses)
 		}
-		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `"web" is deleted after each creation`) {
+		if ready := f.ExpectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `"web" is deleted after each creation`) {
 			t.Errorf("the condition is %q", ready.Message)
 		}
 		f.expectStalled(failed)
@@ -152,7 +152,7 @@ func TestAFightOfDeletionsIsDampedAndTold(t *testing.T) {
 		f.expectWanted()
 		f.settle("web")
 		advance(16 * time.Minute)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 	})
 }
 
@@ -163,24 +163,24 @@ func TestAFightOfRecreationsIsDampedAndTold(t *testing.T) {
 		var over atomic.Bool
 		recreate := func() {
 			if !over.Load() {
-				f.put(oldChild())
+				f.Put(oldChild())
 			}
 		}
-		f.on("delete", children, func(clienttesting.Action) error {
+		f.On("delete", children, func(clienttesting.Action) error {
 			time.AfterFunc(10*time.Millisecond, recreate)
 			return nil
 		})
 		recreate()
 		advance(time.Hour)
-		if deletions := f.count(deleteChild); deletions > 30 {
+		if deletions := f.Count(deleteChild); deletions > 30 {
 			t.Errorf("an hour of a fight led to %d deletions", deletions)
 		}
-		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `"old", which is no longer wanted, is created again`) {
+		if ready := f.ExpectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `"old", which is no longer wanted, is created again`) {
 			t.Errorf("the condition is %q", ready.Message)
 		}
 		over.Store(true)
 		advance(20 * time.Minute)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 		if left := len(f.primary.row.Cache.List()); left != 1 {
 			t.Errorf("%d children are left", left)
 		}
@@ -212,7 +212,7 @@ func TestAnOpponentThatActsOnceInAWhileIsNamed(t *testing.T) {
 					advance(time.Second)
 					f.settle("web")
 					advance(69 * time.Second)
-					for _, event := range f.recorded() {
+					for _, event := range f.Recorded() {
 						if reason, message, _ := strings.Cut(event, " "+footest.Primary.Kind+" "); strings.Contains(reason, "RepairsUndone") {
 							told = append(told, reason)
 							if !strings.Contains(message, `most recently by "scaler"`) {
@@ -225,7 +225,7 @@ func TestAnOpponentThatActsOnceInAWhileIsNamed(t *testing.T) {
 				if row.period > 0 {
 					f.expectStalled(failed)
 				} else {
-					f.expectReady("a", "True Available of 1")
+					f.ExpectReady("a", "True Available of 1")
 				}
 			})
 		})
@@ -238,7 +238,7 @@ func TestASecondAttemptIsNoRepair(t *testing.T) {
 	testRunning(t, atRest(), func(f *fixture) {
 		advance(time.Second)
 		for replicas := range int32(6) {
-			f.failTimes(1, "patch", children, serverFails)
+			f.FailTimes(1, "patch", children, serverFails)
 			f.scale("a", 3+replicas)
 			advance(time.Second)
 		}
@@ -258,7 +258,7 @@ func TestARefusedDeletionDoesNotBlockOthers(t *testing.T) {
 	}
 	test(t, atRest(obsolete...), func(f *fixture) {
 		refused, over := map[string]*atomic.Int32{"old-00": {}, "old-07": {}, "old-19": {}}, atomic.Bool{}
-		f.on("delete", children, func(action clienttesting.Action) error {
+		f.On("delete", children, func(action clienttesting.Action) error {
 			calls := refused[action.(clienttesting.DeleteAction).GetName()]
 			if calls == nil || over.Load() {
 				return nil
@@ -275,13 +275,13 @@ func TestARefusedDeletionDoesNotBlockOthers(t *testing.T) {
 				t.Errorf("in an hour, the deletion of %s was tried %d times", name, calls.Load())
 			}
 		}
-		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `deleting the earlier`) {
+		if ready := f.ExpectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, `deleting the earlier`) {
 			t.Errorf("the condition is %q", ready.Message)
 		}
 		f.expectStalled(failed)
 		over.Store(true)
 		advance(10 * time.Minute)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 	})
 }
 
@@ -290,21 +290,21 @@ func TestARefusedDeletionDoesNotBlockOthers(t *testing.T) {
 func TestAFooThatIsRecreatedWaitsForTheCollector(t *testing.T) {
 	testRunning(t, atRest(), func(f *fixture) {
 		advance(time.Second)
-		f.deleteFoo("a")
-		f.put(footest.Foo("a", footest.WithFooUID("uid-new")))
+		f.DeleteFoo("a")
+		f.Put(footest.Foo("a", footest.WithFooUID("uid-new")))
 		advance(time.Minute - time.Second)
-		f.expectReady("a", "False Progressing of 1")
+		f.ExpectReady("a", "False Progressing of 1")
 		f.expectStalled("")
 		advance(2 * time.Second)
 		f.expectStalled(conflict)
-		f.expectReady("a", "False "+conflict+" of 1")
-		footest.ExpectEqual(t, "the writes", []string{writeStatus, writeStatus}, f.takeWrites())
-		f.deleteChild("web") // the garbage collector
+		f.ExpectReady("a", "False "+conflict+" of 1")
+		footest.ExpectEqual(t, "the writes", []string{writeStatus, writeStatus}, f.TakeWrites())
+		f.DeleteChild("web") // the garbage collector
 		advance(time.Second)
 		f.expectStalled("")
 		f.settle("web")
 		advance(time.Minute)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 	})
 }
 
@@ -327,9 +327,9 @@ func TestANameThatBecomesFreeByItselfIsNotStalled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testRunning(t, world(footest.Foo("a"), terminating), func(f *fixture) {
 				advance(time.Minute)
-				f.expectReady("a", "False Terminating of 1")
+				f.ExpectReady("a", "False Terminating of 1")
 				f.expectStalled("")
-				f.deleteChild("web")
+				f.DeleteChild("web")
 				advance(time.Second)
 				f.expectWanted()
 			})
@@ -339,11 +339,11 @@ func TestANameThatBecomesFreeByItselfIsNotStalled(t *testing.T) {
 
 // rename changes the name of the child that a Foo wants, as a user does.
 func (f *fixture) rename(name, child string) {
-	f.t.Helper()
-	foo := f.storedFoo(name)
+	f.T.Helper()
+	foo := f.StoredFoo(name)
 	foo.Spec.DeploymentName = child
 	foo.Generation++
-	f.put(foo)
+	f.Put(foo)
 }
 
 // The Foo "b" releases the name as soon as its own new child is ready.
@@ -351,10 +351,10 @@ func TestANameThatIsAboutToBeReleasedIsNotStalled(t *testing.T) {
 	testRunning(t, world(footest.Foo("b"), footest.Child("b")), func(f *fixture) {
 		advance(time.Second)
 		f.rename("b", "api")
-		f.put(footest.Foo("a"))
+		f.Put(footest.Foo("a"))
 		advance(time.Second)
 		f.expectStalled("")
-		if ready := f.expectReady("a", "False Progressing of 1"); !strings.Contains(ready.Message, `Foo "b", which no longer wants it`) {
+		if ready := f.ExpectReady("a", "False Progressing of 1"); !strings.Contains(ready.Message, `Foo "b", which no longer wants it`) {
 			t.Errorf("the condition is %q", ready.Message)
 		}
 		f.settle("api")
@@ -368,9 +368,9 @@ func TestANameThatIsNotReleasedStalls(t *testing.T) {
 	for name, change := range map[string]func(f *fixture){
 		"swapped": func(f *fixture) { f.rename("b", "other") },
 		"suspended": func(f *fixture) {
-			suspended := f.storedFoo("b")
+			suspended := f.StoredFoo("b")
 			footest.Suspended(suspended)
-			f.put(suspended)
+			f.Put(suspended)
 			f.rename("b", "api")
 		},
 	} {

@@ -252,12 +252,12 @@ func TestARenamedFooKeepsItsDeploymentUntilTheNewOneIsReady(t *testing.T) {
 
 func TestRefusalWhoseStatusLostARaceIsReportedAtOnceAndNotRepeated(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.refuse("create", children, quotaExceeded)
-		f.failTimes(1, "update", "foos", fooModified)
+		f.Refuse("create", children, quotaExceeded)
+		f.FailTimes(1, "update", "foos", fooModified)
 		defer f.start(2)()
 		advance(queue.RefusedRetry / 2)
-		f.expectWrites(createChild, writeStatus, writeStatus)
-		f.expectEvents(`Warning DeploymentFailed The API server refused: creating Deployment "web": ` + quotaExceeded.Error())
+		f.ExpectWrites(createChild, writeStatus, writeStatus)
+		f.ExpectEvents(`Warning DeploymentFailed The API server refused: creating Deployment "web": ` + quotaExceeded.Error())
 	})
 }
 
@@ -269,7 +269,7 @@ func nameIn(action clienttesting.Action) string {
 func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
 		var attempts []time.Time
-		f.on("create", children, func(action clienttesting.Action) error {
+		f.On("create", children, func(action clienttesting.Action) error {
 			if nameIn(action) != "web" {
 				return nil
 			}
@@ -278,7 +278,7 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 		})
 		defer f.start(2)()
 		advance(0)
-		f.storedChild("other")
+		f.StoredChild("other")
 
 		advance(6 * time.Hour)
 		if last := attempts[len(attempts)-1].Sub(attempts[len(attempts)-2]); last != 5*time.Minute {
@@ -293,31 +293,31 @@ func TestFailingFooBacksOffAloneAndNotForMoreThanFiveMinutes(t *testing.T) {
 // Only a change of the Foo does. Nothing is left of a Foo that is deleted.
 func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.refuse("create", children, quotaExceeded)
+		f.Refuse("create", children, quotaExceeded)
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(createChild, writeStatus)
+		f.ExpectWrites(createChild, writeStatus)
 
 		cached := f.cachedFoo("a")
 		f.updateOwner(cached, cached)
 		advance(queue.RefusedRetry - time.Second)
-		f.expectWrites()
+		f.ExpectWrites()
 		advance(time.Second)
-		f.expectWrites(createChild)
+		f.ExpectWrites(createChild)
 
 		f.scale("a", 3)
 		advance(0)
-		f.expectWrites(createChild, writeStatus)
+		f.ExpectWrites(createChild, writeStatus)
 
 		key := footest.KeyOf(footest.Foo("a"))
 		before := f.backoff.InBackoff(key)
-		f.deleteFoo("a")
+		f.DeleteFoo("a")
 		advance(0)
 		if after := f.backoff.InBackoff(key); !before || after {
 			t.Errorf("the key has a back-off: before the deletion of its Foo %v, after it %v", before, after)
 		}
 		advance(time.Hour)
-		f.expectWrites()
+		f.ExpectWrites()
 	})
 }
 
@@ -325,23 +325,23 @@ func TestResyncDoesNotRunAheadOfABackOff(t *testing.T) {
 func TestBackOffIsNotInherited(t *testing.T) {
 	recreated := footest.Foo("a", footest.WithFooUID("uid-new"))
 	for name, replace := range map[string]func(*fixture){
-		"seen as one change": func(f *fixture) { f.put(recreated.DeepCopy()) },
+		"seen as one change": func(f *fixture) { f.Put(recreated.DeepCopy()) },
 		"seen as a deletion and a creation": func(f *fixture) {
-			f.deleteFoo("a")
-			f.put(recreated.DeepCopy())
+			f.DeleteFoo("a")
+			f.Put(recreated.DeepCopy())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(footest.Foo("a")), func(f *fixture) {
-				refused := f.refuse("create", children, quotaExceeded)
+				refused := f.Refuse("create", children, quotaExceeded)
 				defer f.start(2)()
 				advance(59 * time.Minute)
-				refused.calls.Store(0)
+				refused.Calls.Store(0)
 				replace(f)
 				advance(queue.RefusedRetry / 2)
-				footest.ExpectEqual(t, "the number of attempts at once", 1, int(refused.calls.Load()))
+				footest.ExpectEqual(t, "the number of attempts at once", 1, int(refused.Calls.Load()))
 				advance(queue.RefusedRetry)
-				footest.ExpectEqual(t, "the number of attempts after the first back-off", 2, int(refused.calls.Load()))
+				footest.ExpectEqual(t, "the number of attempts after the first back-off", 2, int(refused.Calls.Load()))
 			})
 		})
 	}
@@ -349,27 +349,27 @@ func TestBackOffIsNotInherited(t *testing.T) {
 
 func TestFooInATerminatingNamespaceIsLeftAlone(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.refuse("create", children, footest.NamespaceTerminating())
+		f.Refuse("create", children, footest.NamespaceTerminating())
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(createChild)
+		f.ExpectWrites(createChild)
 		cached := f.cachedFoo("a")
 		f.updateOwner(cached, cached) // a resync
 		advance(queue.LastRetry - time.Second)
-		f.expectWrites()
-		f.expectEvents()
+		f.ExpectWrites()
+		f.ExpectEvents()
 	})
 }
 
 func TestPanicInOneSyncDoesNotStopTheOthers(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
 		f.panics = true
-		f.onFirst(1, "create", children, func(clienttesting.Action) error { panic("a bug") })
+		f.OnFirst(1, "create", children, func(clienttesting.Action) error { panic("a bug") })
 		defer f.start(2)()
 		advance(time.Second)
-		f.storedChild("other")
-		f.storedChild("web")
-		f.expectMetrics("panics and syncs",
+		f.StoredChild("other")
+		f.StoredChild("web")
+		f.ExpectMetrics("panics and syncs",
 			`sample_controller_sync_panics_total 1`,
 			`sample_controller_sync_duration_seconds_count{result="panic"} 1`)
 	})
@@ -381,12 +381,12 @@ func TestSyncWaitsForTheCacheToSeeOurOwnWrite(t *testing.T) {
 			f.wrote(to)
 			defer f.start(2)()
 			advance(0)
-			f.expectWrites()
-			f.expectMetrics("skipped syncs", `sample_controller_stale_syncs_total 1`,
+			f.ExpectWrites()
+			f.ExpectMetrics("skipped syncs", `sample_controller_stale_syncs_total 1`,
 				`sample_controller_sync_duration_seconds_count{result="retry"} 1`)
 
 			advance(f.callTimeout + queue.BehindRetry) // a store whose versions went backward never shows the write
-			f.expectWrites(createChild, writeStatus)
+			f.ExpectWrites(createChild, writeStatus)
 		})
 	}
 }

@@ -39,7 +39,7 @@ func TestANewDeploymentHasTheReplicasThatTheOldOneHasNow(t *testing.T) {
 func TestADeploymentThatIsGoneHasNothingToInherit(t *testing.T) {
 	foo := settledFoo(footest.WithoutReplicas, footest.WithChildName("new"))
 	testWith(t, holdChildren, world(foo, footest.Child("a", footest.ScaledTo(2))), func(f *fixture) {
-		f.deleteChild("web") // the cache has not seen this
+		f.DeleteChild("web") // the cache has not seen this
 		footest.Must(t, f.sync())
 		footest.ExpectEqual(t, "the number of replicas", new(int32(1)), f.deployment("new").Spec.Replicas)
 	})
@@ -47,13 +47,13 @@ func TestADeploymentThatIsGoneHasNothingToInherit(t *testing.T) {
 
 // deployment returns a Deployment from the API server.
 func (f *fixture) deployment(name string) *appsv1.Deployment {
-	f.t.Helper()
-	return f.storedChild(name).(*appsv1.Deployment)
+	f.T.Helper()
+	return f.StoredChild(name).(*appsv1.Deployment)
 }
 
 // rollOut sets how many Pods the Deployment has, and how many of them are available.
 func (f *fixture) rollOut(replicas, available int32) {
-	f.t.Helper()
+	f.T.Helper()
 	f.change("web", footest.Changed(func(deployment *appsv1.Deployment) {
 		deployment.Status = appsv1.DeploymentStatus{
 			ObservedGeneration: 1, Replicas: replicas, UpdatedReplicas: replicas, AvailableReplicas: available,
@@ -65,7 +65,7 @@ func (f *fixture) rollOut(replicas, available int32) {
 func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
 	testRunning(t, world(footest.Foo("a")), func(f *fixture) {
 		advance(0)
-		f.expectWrites(createChild, writeStatus)
+		f.ExpectWrites(createChild, writeStatus)
 		f.rollOut(1, 0)
 		f.rollOut(0, 0)
 
@@ -74,24 +74,24 @@ func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
 		f.rollOut(2, 0)
 		advance(time.Second)
 		f.rollOut(2, 1)
-		f.expectWrites()
+		f.ExpectWrites()
 		advance(memory.ThrottleInterval - 2*time.Second - 1)
-		f.expectWrites()
+		f.ExpectWrites()
 		advance(1)
 		status := f.written()
 		if status == nil || status.Replicas != 2 || status.AvailableReplicas != 1 {
 			t.Errorf("the status is %+v", status)
 		}
-		f.expectWrites(writeStatus)
+		f.ExpectWrites(writeStatus)
 
 		f.rollOut(2, 0)
-		f.expectWrites()
+		f.ExpectWrites()
 		advance(memory.ThrottleInterval)
-		f.expectWrites(writeStatus)
+		f.ExpectWrites(writeStatus)
 		advance(time.Hour)
-		f.expectWrites()
+		f.ExpectWrites()
 		f.rollOut(1, 0)
-		f.deleteFoo("a")
+		f.DeleteFoo("a")
 		advance(0)
 		f.expectForgotten("a")
 	})
@@ -100,18 +100,18 @@ func TestProgressOfARolloutIsWrittenPeriodically(t *testing.T) {
 func TestReadinessAndANewSpecAreWrittenAtOnce(t *testing.T) {
 	testRunning(t, world(footest.Foo("a")), func(f *fixture) {
 		advance(0)
-		f.expectWrites(createChild, writeStatus)
+		f.ExpectWrites(createChild, writeStatus)
 		f.rollOut(2, 1)
 		advance(time.Second)
 		f.rollOut(2, 2)
-		f.expectWrites(writeStatus)
-		f.expectEvents(`Normal Progressing Deployment "web" is rolling out: 0 of 2 Pods available`,
+		f.ExpectWrites(writeStatus)
+		f.ExpectEvents(`Normal Progressing Deployment "web" is rolling out: 0 of 2 Pods available`,
 			`Normal Available Deployment "web" has 2 of 2 Pods available`)
 		advance(time.Hour) // the status that was deferred until then is no longer needed
-		f.expectWrites()
+		f.ExpectWrites()
 		f.scale("a", 3)
 		advance(0)
-		f.expectWrites(updateChild, writeStatus)
+		f.ExpectWrites(updateChild, writeStatus)
 	})
 }
 
@@ -129,23 +129,23 @@ func TestARefusedWriteIsNotRepeatedWithEachStatusOfTheDeployment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(settledFoo(), footest.Deployment("a", footest.WithImage("nginx:1"))), func(f *fixture) {
-				refused := f.refuse(row.verb, row.resource, row.refusal)
+				refused := f.Refuse(row.verb, row.resource, row.refusal)
 				defer f.start(2)()
 				for i := range int32(61) { // refused after 0, 1, 3, 7, 15 and 31 s, or every 10 s
 					f.rollOut(2, i%2)
 					advance(time.Second)
 				}
-				if n := refused.calls.Load(); n > 7 {
+				if n := refused.Calls.Load(); n > 7 {
 					t.Errorf("the write was sent %d times in a minute", n)
 				}
 				advance(memory.ThrottleInterval)
 				if available := f.cachedFoo("a").Status.AvailableReplicas; row.resource == children && available != 0 {
 					t.Errorf("the status counts %d available Pods, not 0", available)
 				}
-				if statuses := f.count(writeStatus); statuses > 15 {
+				if statuses := f.Count(writeStatus); statuses > 15 {
 					t.Errorf("the status was written %d times in a minute", statuses)
 				}
-				refused.over.Store(true)
+				refused.Over.Store(true)
 				advance(queue.LastRetry)
 				f.expectWanted()
 				footest.ExpectEqual(t, "the available Pods in the status", int32(0), f.cachedFoo("a").Status.AvailableReplicas)
@@ -161,34 +161,34 @@ func TestAWebhookThatChangesTheImageIsNotFought(t *testing.T) {
 		defer f.start(2)()
 		advance(time.Second)
 		// A webhook may apply only to creations: only an update shows that another is futile.
-		f.expectWrites(createChild, updateChild, writeStatus, writeStatus)
+		f.ExpectWrites(createChild, updateChild, writeStatus, writeStatus)
 		f.resync("a")
 		f.resync("a")
-		f.expectWrites()
+		f.ExpectWrites()
 
 		f.scale("a", 5)
 		advance(time.Second)
-		f.expectWrites(updateChild, writeStatus)
-		ready := f.expectReady("a", "False DeploymentFailed of 2")
+		f.ExpectWrites(updateChild, writeStatus)
+		ready := f.ExpectReady("a", "False DeploymentFailed of 2")
 		const want = `The API server stored Deployment "web" with different values than requested: ` +
 			`spec.template.spec.containers[nginx].image is "mirror.example.com/nginx:latest", not "nginx:latest"`
 		footest.ExpectEqual(t, "the message", want, ready.Message)
 		f.resync("a")
-		f.expectWrites()
+		f.ExpectWrites()
 
 		f.change("web", footest.ScaledTo(9), footest.AtGeneration(9))
 		advance(time.Second)
-		f.expectWrites(updateChild)
+		f.ExpectWrites(updateChild)
 		footest.ExpectEqual(t, "the number of replicas", new(int32(5)), f.deployment("web").Spec.Replicas)
 		f.resync("a")
-		f.expectWrites()
+		f.ExpectWrites()
 
 		f.admitChildren("none")
 		f.scale("a", 2)
 		advance(time.Second)
 		f.settle("web")
 		advance(time.Second)
-		f.expectReady("a", "True Available of 3")
+		f.ExpectReady("a", "True Available of 3")
 	})
 }
 
@@ -228,7 +228,7 @@ func TestAnotherImageRestartsAFewFoosAtATime(t *testing.T) {
 		first := next()
 		advance(5 * time.Minute)
 		waits := names[0]
-		f.expectReady(waits, "False Progressing of 1")
+		f.ExpectReady(waits, "False Progressing of 1")
 		f.scale(waits, 3) // a change of the spec does not wait
 		footest.ExpectEqual(t, "the Deployment whose Foo a user has changed", waits, next())
 		footest.ExpectEqual(t, "its replicas", new(int32(3)), f.deployment(waits).Spec.Replicas)
@@ -237,9 +237,9 @@ func TestAnotherImageRestartsAFewFoosAtATime(t *testing.T) {
 		last := next()
 		f.settle(last)
 		advance(time.Minute)
-		f.expectReady(first, "True Available of 1")
-		f.expectReady(waits, "True Available of 2")
-		f.expectReady(last, "True Available of 1")
+		f.ExpectReady(first, "True Available of 1")
+		f.ExpectReady(waits, "True Available of 2")
+		f.ExpectReady(last, "True Available of 1")
 	})
 }
 
@@ -255,7 +255,7 @@ func TestFoosWithoutAStatusAreRestartedAFewAtATime(t *testing.T) {
 		f.rollouts.Limit = 2
 		defer f.start(2)()
 		advance(time.Second)
-		footest.ExpectEqual(t, "the Foos whose Pods were restarted", 1, f.count(updateChild)) // half of the limit for a namespace
+		footest.ExpectEqual(t, "the Foos whose Pods were restarted", 1, f.Count(updateChild)) // half of the limit for a namespace
 	})
 }
 
@@ -266,10 +266,10 @@ func TestAChangeOfTheSpecThatFailedOnceDoesNotWaitForRollouts(t *testing.T) {
 		f.rollouts.Begin(cache.ObjectName{Namespace: "team-b", Name: "hangs"})
 		defer f.start(2)()
 		advance(time.Second)
-		f.failTimes(1, "patch", children, serverFails)
+		f.FailTimes(1, "patch", children, serverFails)
 		f.change("web", footest.WithImage("nginx:1")) // as after a change of -image
 		advance(time.Second)
-		f.expectReady("a", "False Progressing of 1")
+		f.ExpectReady("a", "False Progressing of 1")
 		f.scale("a", 5)
 		advance(time.Minute)
 		f.expectWanted()
@@ -295,10 +295,10 @@ func TestAFailedRolloutHidesNothing(t *testing.T) {
 	testRunning(t, stuck(), func(f *fixture) {
 		advance(time.Second)
 		f.expectStalled(failed)
-		f.refuse("create", children, apierrors.NewInternalError(errors.New(`failed calling webhook "x"`)))
-		f.deleteChild("web")
+		f.Refuse("create", children, apierrors.NewInternalError(errors.New(`failed calling webhook "x"`)))
+		f.DeleteChild("web")
 		advance(time.Hour)
-		if ready := f.expectReady("a", "False Progressing of 1"); strings.Contains(ready.Message, "does not roll out") {
+		if ready := f.ExpectReady("a", "False Progressing of 1"); strings.Contains(ready.Message, "does not roll out") {
 			t.Errorf("there is no Deployment, and the condition is %q", ready.Message)
 		}
 		f.expectStalled("")
@@ -311,7 +311,7 @@ func TestAFailedRolloutHidesNothing(t *testing.T) {
 			f.change("web", withRollout(false, 0)) // its controller has seen the repair
 			advance(20 * time.Second)
 		}
-		if ready := f.expectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, "does not roll out") {
+		if ready := f.ExpectReady("a", "False "+failed+" of 1"); !strings.Contains(ready.Message, "does not roll out") {
 			t.Errorf("the condition is %q", ready.Message)
 		}
 	})
@@ -320,7 +320,7 @@ func TestAFailedRolloutHidesNothing(t *testing.T) {
 // An update that stays refused stalls the Foo, although others change the Deployment all the time.
 func TestARefusalIsStalledAlthoughTheDeploymentChanges(t *testing.T) {
 	testRunning(t, world(footest.Foo("a"), footest.Child("a", footest.Drifted)), func(f *fixture) {
-		refused := f.refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		refused := f.Refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 		for i := range 10 {
 			f.change("web", footest.Changed(func(deployment *appsv1.Deployment) {
 				deployment.Annotations = map[string]string{"i": fmt.Sprint(i)}
@@ -329,10 +329,10 @@ func TestARefusalIsStalledAlthoughTheDeploymentChanges(t *testing.T) {
 			advance(20 * time.Second)
 		}
 		f.expectStalled(failed)
-		refused.over.Store(true)
+		refused.Over.Store(true)
 		advance(5 * time.Minute)
 		f.expectWanted()
-		refused.over.Store(false)
+		refused.Over.Store(false)
 		f.change("web", footest.Drifted)
 		advance(29 * time.Second) // another refusal may pass
 		f.expectStalled("")
@@ -346,29 +346,29 @@ func TestPodsThatFlapAreDamped(t *testing.T) {
 		testRunning(t, atRest(), func(f *fixture) {
 			f.change("web", withRollout(true, 2))
 			advance(time.Second)
-			f.takeWrites()
+			f.TakeWrites()
 			for range 30 {
 				f.change("web", withRollout(true, 2-lost))
 				advance(200 * time.Millisecond)
-				f.expectReady("a", map[int32]string{1: "False Degraded of 1", 2: "False Unavailable of 1"}[lost])
+				f.ExpectReady("a", map[int32]string{1: "False Degraded of 1", 2: "False Unavailable of 1"}[lost])
 				f.change("web", withRollout(true, 2))
 				advance(200 * time.Millisecond)
 			}
-			if writes, events := f.takeWrites(), f.recorded(); len(writes) > 8 || len(events) > 6 || len(writes) < 5 {
+			if writes, events := f.TakeWrites(), f.Recorded(); len(writes) > 8 || len(events) > 6 || len(writes) < 5 {
 				t.Errorf("12 s of flapping led to %d writes and the Events %q", len(writes), events)
 			}
 			advance(longestDamping)
-			f.expectReady("a", "True Available of 1")
+			f.ExpectReady("a", "True Available of 1")
 			advance(2 * time.Minute)
 			f.resync("a")
-			f.takeWrites()
+			f.TakeWrites()
 			for range 3 { // seldom: each is written at once
 				f.change("web", withRollout(true, 2-lost))
 				advance(time.Second)
 				f.change("web", withRollout(true, 2))
 				advance(2 * time.Minute)
 			}
-			footest.ExpectEqual(t, "the writes of what happens seldom", 6, len(f.takeWrites()))
+			footest.ExpectEqual(t, "the writes of what happens seldom", 6, len(f.TakeWrites()))
 		})
 	}
 }
@@ -381,10 +381,10 @@ func TestASyncThatIsAskedForReportsPodsThatFlapped(t *testing.T) {
 			f.change("web", withRollout(true, 2))
 			advance(100 * time.Millisecond)
 		}
-		f.expectReady("a", "False Unavailable of 1")
+		f.ExpectReady("a", "False Unavailable of 1")
 		f.askToSync("a", "1")
 		advance(100 * time.Millisecond)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 	})
 }
 

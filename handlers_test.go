@@ -17,7 +17,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
@@ -29,17 +28,17 @@ import (
 
 // change changes a child, as another controller does.
 func (f *fixture) change(name string, changes ...footest.ChildOption) {
-	f.t.Helper()
-	child := f.storedChild(name)
+	f.T.Helper()
+	child := f.StoredChild(name)
 	for _, change := range changes {
 		change(child)
 	}
-	f.put(child)
+	f.Put(child)
 }
 
 // settle acts on a child like the cluster's own controllers, until it is at rest.
 func (f *fixture) settle(name string) {
-	f.t.Helper()
+	f.T.Helper()
 	f.change(name, func(child footest.Object) {
 		for footest.Primary.Advance(child) {
 		}
@@ -48,16 +47,16 @@ func (f *fixture) settle(name string) {
 
 // scale sets a Foo's number of replicas, as a user does.
 func (f *fixture) scale(name string, replicas int32) {
-	f.t.Helper()
-	foo := f.storedFoo(name)
+	f.T.Helper()
+	foo := f.StoredFoo(name)
 	foo.Spec.Replicas = &replicas
 	foo.Generation++
-	f.put(foo)
+	f.Put(foo)
 }
 
 // resync queues a Foo as the periodic resync does, and advances the clock by its period.
 func (f *fixture) resync(name string) {
-	f.t.Helper()
+	f.T.Helper()
 	cached := f.cachedFoo(name)
 	f.updateOwner(cached, cached)
 	advance(30 * time.Second)
@@ -73,17 +72,17 @@ func (f *fixture) drainQueue() {
 
 // expectForgotten fails if anything about a Foo is remembered.
 func (f *fixture) expectForgotten(name string) {
-	f.t.Helper()
+	f.T.Helper()
 	if known := f.known.Of(footest.Foo(name)); !reflect.DeepEqual(known, new(memory.Map).Of(footest.Foo(name))) {
-		f.t.Errorf("of the Foo %s, this is still remembered: %+v", name, known)
+		f.T.Errorf("of the Foo %s, this is still remembered: %+v", name, known)
 	}
 }
 
 // expectQueued checks how many Foos are queued, and empties the queue.
 func (f *fixture) expectQueued(want int, why string) {
-	f.t.Helper()
+	f.T.Helper()
 	if got := f.queue.Len(); got != want {
-		f.t.Errorf("%s: %d Foos are queued, not %d", why, got, want)
+		f.T.Errorf("%s: %d Foos are queued, not %d", why, got, want)
 	}
 	f.drainQueue()
 }
@@ -159,19 +158,19 @@ func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
 
 // expectNext checks which Foo a worker gets next.
 func (f *fixture) expectNext(want string) {
-	f.t.Helper()
+	f.T.Helper()
 	var key cache.ObjectName
 	if f.queue.Len() > 0 {
 		key, _ = f.queue.Get()
 		f.queue.Done(key)
 	}
-	footest.ExpectEqual(f.t, "the Foo that is served next", want, key.Name)
+	footest.ExpectEqual(f.T, "the Foo that is served next", want, key.Name)
 }
 
 func TestANewFooDoesNotWaitForThoseOfTheFirstList(t *testing.T) {
 	first := world(footest.Foo("a"), footest.Foo("b"), footest.Child("a"), footest.Child("b", footest.Named("api")))
 	test(t, first, func(f *fixture) {
-		f.put(footest.Foo("new", footest.WithChildName("db")))
+		f.Put(footest.Foo("new", footest.WithChildName("db")))
 		synctest.Wait()
 		f.expectNext("new")
 	})
@@ -182,7 +181,7 @@ func TestAChangeDoesNotWaitForAResync(t *testing.T) {
 		f.drainQueue()
 		resynced := f.cachedFoo("a")
 		f.updateOwner(resynced, resynced)
-		f.put(footest.Child("b", footest.Named("api")))
+		f.Put(footest.Child("b", footest.Named("api")))
 		synctest.Wait()
 		f.expectNext("b")
 		f.expectNext("a")
@@ -201,7 +200,7 @@ func TestBeforeItRunsNothingIsQueued(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- f.Run(ctx, context.Background(), 2) }()
 		advance(time.Second)
-		f.expectWrites(createChild, writeStatus)
+		f.ExpectWrites(createChild, writeStatus)
 		stop()
 		footest.Must(t, <-stopped)
 	})
@@ -216,16 +215,9 @@ func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
 	})
 }
 
-// hold makes the watch of a resource deliver nothing.
-func (f *fixture) hold(resource string) {
-	reaction := func(clienttesting.Action) (bool, watch.Interface, error) { return true, watch.NewRaceFreeFake(), nil }
-	f.kubeClient.PrependWatchReactor(resource, reaction)
-	f.fooClient.PrependWatchReactor(resource, reaction)
-}
-
 // In tests with these, the caches do not change, as with watches that deliver nothing.
-func holdFoos(f *fixture)     { f.hold("foos") }
-func holdChildren(f *fixture) { f.hold(children) }
+func holdFoos(f *fixture)     { f.Hold("foos") }
+func holdChildren(f *fixture) { f.Hold(children) }
 func holdAll(f *fixture) {
 	holdFoos(f)
 	holdChildren(f)
@@ -237,7 +229,7 @@ func holdAll(f *fixture) {
 // collectChildren deletes all children, as the garbage collector does if there are no Foos.
 func (f *fixture) collectChildren() {
 	for _, child := range f.primary.row.Cache.List() {
-		f.deleteChild(child.(footest.Object).GetName())
+		f.DeleteChild(child.(footest.Object).GetName())
 	}
 }
 
@@ -245,27 +237,27 @@ func TestFooThatOnlyTheCacheHasGetsNoChildAgain(t *testing.T) {
 	testWith(t, holdFoos, atRest(), func(f *fixture) {
 		defer f.start(2)()
 		advance(0)
-		f.deleteFoo("a")
+		f.DeleteFoo("a")
 		f.collectChildren()
 		advance(time.Hour)
-		if reads := f.count("get foos"); reads > 30 {
+		if reads := f.Count("get foos"); reads > 30 {
 			t.Errorf("it was read %d times in an hour", reads)
 		}
-		f.expectWrites()
+		f.ExpectWrites()
 	})
 }
 
 func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 	testWith(t, holdFoos, world(footest.Foo("a")), func(f *fixture) {
-		f.deleteFoo("a")
+		f.DeleteFoo("a")
 		defer f.start(2)()
 		advance(0)
-		f.expectWrites(createChild, writeStatus)
+		f.ExpectWrites(createChild, writeStatus)
 		for range 3 {
 			f.collectChildren()
 			advance(10 * time.Minute)
 		}
-		f.expectWrites()
+		f.ExpectWrites()
 		footest.Must(t, f.kind.Owners.Cache.Delete(footest.Foo("a")))
 		f.deleteOwner(cache.DeletedObject[plan.Owner]{OptionalObj: footest.Foo("a")})
 		advance(0)
@@ -284,24 +276,24 @@ func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
 		f.handlersSynced = append(f.handlersSynced, neverDone{})
 		defer f.start(2)()
 		advance(time.Hour)
-		f.expectWrites()
+		f.ExpectWrites()
 	})
 }
 
 // askToSync sets the annotation that asks for a sync, as a user does.
 func (f *fixture) askToSync(name, request string) {
-	f.t.Helper()
-	foo := f.storedFoo(name)
+	f.T.Helper()
+	foo := f.StoredFoo(name)
 	foo.Annotations = map[string]string{f.kind.SyncRequested(): request}
-	f.put(foo)
+	f.Put(foo)
 }
 
 // replaceStatus replaces the status of the Foo "a", as another client, 10 ms later.
 func (f *fixture) replaceStatus() {
 	time.AfterFunc(10*time.Millisecond, func() {
-		theirs := f.storedFoo("a")
+		theirs := f.StoredFoo("a")
 		theirs.Status.Conditions[0].Status, theirs.Status.Conditions[0].Reason = metav1.ConditionFalse, "Theirs"
-		f.put(theirs)
+		f.Put(theirs)
 	})
 }
 
@@ -317,18 +309,18 @@ func TestASyncThatIsAskedForEndsEachPauseOnce(t *testing.T) {
 		write string
 		most  int
 	}{
-		"a refused update":   {atRest(), func(f *fixture) { f.refuse("patch", children, refused) }, drift, updateChild, 1},
-		"a refused creation": {world(footest.Foo("a")), func(f *fixture) { f.refuse("create", children, refused) }, nil, createChild, 1},
-		"an outage":          {atRest(), func(f *fixture) { f.refuse("patch", children, serverFails) }, drift, updateChild, 1},
-		"a refused deletion": {world(settledFoo(), footest.Child("a"), oldChild()), func(f *fixture) { f.refuse("delete", children, refused) }, nil, deleteChild, 1},
-		"a refused status":   {world(footest.Foo("a"), footest.Child("a")), func(f *fixture) { f.refuse("update", "foos", refused) }, nil, writeStatus, 1},
-		"a pruned status":    {world(footest.Foo("a"), footest.Child("a")), func(f *fixture) { f.refuse("update", "foos", fooGone) }, nil, writeStatus, 1},
+		"a refused update":   {atRest(), func(f *fixture) { f.Refuse("patch", children, refused) }, drift, updateChild, 1},
+		"a refused creation": {world(footest.Foo("a")), func(f *fixture) { f.Refuse("create", children, refused) }, nil, createChild, 1},
+		"an outage":          {atRest(), func(f *fixture) { f.Refuse("patch", children, serverFails) }, drift, updateChild, 1},
+		"a refused deletion": {world(settledFoo(), footest.Child("a"), oldChild()), func(f *fixture) { f.Refuse("delete", children, refused) }, nil, deleteChild, 1},
+		"a refused status":   {world(footest.Foo("a"), footest.Child("a")), func(f *fixture) { f.Refuse("update", "foos", refused) }, nil, writeStatus, 1},
+		"a pruned status":    {world(footest.Foo("a"), footest.Child("a")), func(f *fixture) { f.Refuse("update", "foos", fooGone) }, nil, writeStatus, 1},
 		"a replaced status": {atRest(), func(f *fixture) {
-			f.on("update", "foos", func(clienttesting.Action) error { f.replaceStatus(); return nil })
+			f.On("update", "foos", func(clienttesting.Action) error { f.replaceStatus(); return nil })
 		}, (*fixture).replaceStatus, writeStatus, 4},
 		"a fight": {atRest(), func(f *fixture) { f.undo() }, drift, updateChild, 4},
 		"a fight of deletions": {
-			atRest(), func(f *fixture) { f.deleteEachTime() }, func(f *fixture) { f.deleteChild("web") }, createChild, 4,
+			atRest(), func(f *fixture) { f.deleteEachTime() }, func(f *fixture) { f.DeleteChild("web") }, createChild, 4,
 		},
 		"a webhook": {
 			atRest(), func(f *fixture) { f.admitChildren("", footest.Drifted) }, drift, updateChild, 1,
@@ -352,16 +344,16 @@ func TestASyncThatIsAskedForEndsEachPauseOnce(t *testing.T) {
 						row.begin(f)
 					}
 					advance(9 * time.Minute)
-					f.takeWrites()
+					f.TakeWrites()
 					advance(2 * time.Second)
-					f.expectWrites()
+					f.ExpectWrites()
 					f.askToSync("a", request)
 					advance(time.Second)
-					if made := f.count(row.write); made < 1 || made > row.most {
-						t.Errorf("the request %q led to %d calls, want 1 to %d: %q", request, made, row.most, f.takeWrites())
+					if made := f.Count(row.write); made < 1 || made > row.most {
+						t.Errorf("the request %q led to %d calls, want 1 to %d: %q", request, made, row.most, f.TakeWrites())
 					}
 					if row.write != writeStatus {
-						footest.ExpectEqual(t, "the answer in the status", request, f.storedFoo("a").Status.LastHandledSync)
+						footest.ExpectEqual(t, "the answer in the status", request, f.StoredFoo("a").Status.LastHandledSync)
 					}
 				}
 			})
@@ -375,7 +367,7 @@ func TestAnAnsweredSyncIsNotRepeated(t *testing.T) {
 		advance(time.Second)
 		f.askToSync("a", "1")
 		advance(time.Second)
-		f.expectWrites(writeStatus)
+		f.ExpectWrites(writeStatus)
 		f.expectForgotten("a")
 		f.resync("a")
 		f.askToSync("a", "")
@@ -383,7 +375,7 @@ func TestAnAnsweredSyncIsNotRepeated(t *testing.T) {
 		f.askToSync("a", "1")
 		f.askToSync("a", strings.Repeat("x", plan.MaxKept+1))
 		f.resync("a")
-		f.expectWrites()
+		f.ExpectWrites()
 		f.change("web", footest.Drifted)
 		advance(time.Second)
 		f.expectWanted() // a request that is too long does not make the live Foo differ from the cached one

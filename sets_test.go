@@ -68,6 +68,8 @@ func parts() plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
 	}
 }
 
+var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
+
 // namedSecret declares the Secret that has a Foo's name for its children.
 func namedSecret(poll time.Duration) plan.Ref[*samplev1alpha1.Foo, *corev1.Secret] {
 	return plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]{
@@ -132,30 +134,5 @@ func TestSimulationOfAPolledReference(t *testing.T) {
 			table.Uses(namedSecret(7*time.Second), cache.SharedIndexInformer(nil), clients.Kube.CoreV1().Secrets),
 			table.Owns(one, clients.KubeInformers.Apps().V1().Deployments().Informer(), clients.Kube.AppsV1().Deployments),
 		}
-	})
-}
-
-// Only who changes the Secret sets the pace, not who undoes what follows from it: a second controller, for example, which
-// has another version of the Secret.
-func TestWhoUndoesWhatFollowsAReferenceIsAnOpponent(t *testing.T) {
-	testRow(t, naming(true, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
-		f.store(secrets, secret("1"))
-		f.become("yes", "web-0")
-		f.takeWrites()
-		for range 60 {
-			shard := f.shard("web-0")
-			metav1.SetMetaDataAnnotation(&shard.ObjectMeta, "secret", "another")
-			f.store(configMaps, shard) // and a second passes
-		}
-		if updates := f.count("patch configmaps"); updates < 6 || updates > 9 {
-			f.t.Errorf("in a minute, it repairs %d times", updates)
-		}
-		f.expectReady("a", "False ConfigMapFailed of 1")
-		f.store(secrets, secret("2"))
-		if f.shard("web-0").Annotations["secret"] == "another" {
-			f.t.Error("a change of the Secret waits for the end of the fight")
-		}
-		advance(10 * time.Minute)
-		f.expectReady("a", "True Available of 1")
 	})
 }

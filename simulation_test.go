@@ -42,6 +42,7 @@ import (
 	"example.com/sample-controller/pkg/reconcile/reconciletest"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/looptest"
 	"example.com/sample-controller/test/simulation/explore"
 	"example.com/sample-controller/tools/preview"
 	"example.com/sample-controller/tools/preview/previewtest"
@@ -221,7 +222,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool,
 	after := f.stored()
 
 	if announced != nil {
-		previewtest.Check(t, announced, &f.api, f.kubeClient.Actions(), f.fooClient.Actions())
+		previewtest.Check(t, announced, &f.API, f.Kube.Actions(), f.Foos.Actions())
 	}
 	if fresh && err != nil && !failure.IsRefusal(err) {
 		t.Errorf("the sync failed with fresh caches: %v", err)
@@ -246,7 +247,7 @@ func (f *fuzzFixture) pass(t *testing.T, known, live footest.Object, fresh bool,
 			footest.CheckWanted(t, object, known)
 		}
 	}
-	return append(f.takeWrites(), f.recorded()...)
+	return append(f.TakeWrites(), f.Recorded()...)
 }
 
 // checkChange fails if the sync changed or deleted an object that the Foo does not control, or
@@ -309,16 +310,18 @@ func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
 	t.Helper()
 	f := &fuzzFixture{
 		fixture: &fixture{
-			t: t, ctx: klog.NewContext(t.Context(), klog.Logger{}), // no log
-			kubeClient: &kubefake.Clientset{}, fooClient: &foofake.Clientset{},
+			ctx: klog.NewContext(t.Context(), klog.Logger{}), // no log
+			Cluster: &looptest.Cluster{
+				T: t, Kube: &kubefake.Clientset{}, Foos: &foofake.Clientset{}, Recorder: record.NewFakeRecorder(1000), Metrics: simulatedMetrics,
+			},
 		},
 		owner: owner, tracker: clienttesting.NewObjectTracker(fuzzTypes, scheme.Codecs.UniversalDecoder()),
 	}
-	for _, calls := range []*clienttesting.Fake{&f.kubeClient.Fake, &f.fooClient.Fake} {
+	for _, calls := range []*clienttesting.Fake{&f.Kube.Fake, &f.Foos.Fake} {
 		calls.AddReactor("*", "*", clienttesting.ObjectReaction(f.tracker))
-		f.api.Serve(t, calls, f.tracker)
+		f.API.Serve(t, calls, f.tracker)
 	}
-	f.api.Admit = func(_ string, sent footest.Object) error { // as a real API server does
+	f.API.Admit = func(_ string, sent footest.Object) error { // as a real API server does
 		if kind := footest.KindOf(sent); sent.GetName() == "" || kind.Invalid(sent) {
 			return apierrors.NewInvalid(kind.Resource.GroupVersion().WithKind(kind.Kind).GroupKind(), sent.GetName(), nil)
 		}
@@ -330,17 +333,17 @@ func newFuzzFixture(t *testing.T, owner *footest.OwnerRow) *fuzzFixture {
 
 // cacheSees replaces the contents of the caches.
 func (f *fuzzFixture) cacheSees(objects []footest.Object) {
-	f.t.Helper()
+	f.T.Helper()
 	replace := func(store cache.Store, isIts func(runtime.Object) bool, transform cache.TransformFunc) {
 		var trimmed []any
 		for _, object := range objects {
 			if isIts(object) {
 				kept, err := transform(object.DeepCopyObject())
-				footest.Must(f.t, err)
+				footest.Must(f.T, err)
 				trimmed = append(trimmed, kept)
 			}
 		}
-		footest.Must(f.t, store.Replace(trimmed, f.api.Version()))
+		footest.Must(f.T, store.Replace(trimmed, f.API.Version()))
 	}
 	replace(f.kind.Owners.Cache, f.owner.Is, f.kind.Transform)
 	for i, row := range f.kind.Rows {
@@ -350,11 +353,11 @@ func (f *fuzzFixture) cacheSees(objects []footest.Object) {
 
 // stored returns copies of the API server's objects.
 func (f *fuzzFixture) stored() (objects []footest.Object) {
-	f.t.Helper()
+	f.T.Helper()
 	for _, kind := range append([]*footest.Kind{f.owner.Kind}, f.owner.Kinds...) {
 		list, err := f.tracker.List(kind.Resource, kind.Resource.GroupVersion().WithKind(kind.Kind), footest.Namespace)
-		footest.Must(f.t, err)
-		footest.Must(f.t, meta.EachListItem(list, func(item runtime.Object) error {
+		footest.Must(f.T, err)
+		footest.Must(f.T, meta.EachListItem(list, func(item runtime.Object) error {
 			objects = append(objects, item.DeepCopyObject().(footest.Object))
 			return nil
 		}))

@@ -49,19 +49,19 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 			t.Run(name+" at "+verb+" "+resource, func(t *testing.T) {
 				testRunning(t, atRest(), func(f *fixture) {
 					advance(time.Second)
-					f.expectWrites()
-					outage := f.refuse(verb, resource, fail)
+					f.ExpectWrites()
+					outage := f.Refuse(verb, resource, fail)
 					f.scale("a", 5)
 					f.change("web", footest.Drifted)
 					for range 60 {
 						advance(time.Second)
-						f.expectReady("a", "False Progressing of 2")
+						f.ExpectReady("a", "False Progressing of 2")
 					}
 					want := "Normal Progressing " + footest.Primary.Kind + ` "web" could not be updated yet: `
-					if events := f.recorded(); len(events) != 1 || !strings.HasPrefix(events[0], want) {
+					if events := f.Recorded(); len(events) != 1 || !strings.HasPrefix(events[0], want) {
 						t.Errorf("the Events of an outage are %q", events)
 					}
-					outage.over.Store(true)
+					outage.Over.Store(true)
 					advance(5 * time.Minute)
 					f.expectWanted()
 				})
@@ -74,13 +74,13 @@ func TestAScaleThatCannotBeWrittenIsNotReady(t *testing.T) {
 // not stalled. Tools give up on stalled Foos.
 func TestARefusalThatLastsIsStalled(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
-		refused := f.refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		refused := f.Refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 		defer f.start(2)()
 		advance(29 * time.Second)
 		f.expectStalled("")
 		advance(time.Minute)
 		f.expectStalled(failed)
-		refused.over.Store(true)
+		refused.Over.Store(true)
 		advance(2 * time.Minute)
 		f.expectStalled("")
 	})
@@ -94,9 +94,9 @@ func TestReadyOfANewGenerationIsConfirmedLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(settledFoo(footest.WithGeneration(3)), footest.Child("a")), func(f *fixture) {
-				reads := f.refuse("get", children, answer)
-				if err := f.sync(); !errors.Is(err, answer) || reads.calls.Load() != 1 {
-					t.Errorf("after %d live reads, the sync ended with %v", reads.calls.Load(), err)
+				reads := f.Refuse("get", children, answer)
+				if err := f.sync(); !errors.Is(err, answer) || reads.Calls.Load() != 1 {
+					t.Errorf("after %d live reads, the sync ended with %v", reads.Calls.Load(), err)
 				}
 				status := f.written()
 				if isTrue := status != nil && footest.ReadyOf(*status).Status == metav1.ConditionTrue; isTrue != (answer == nil) {
@@ -112,8 +112,8 @@ func TestAChildWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 		advance(time.Second)
 		f.settle("web")
 		advance(time.Second)
-		f.expectReady("a", "True Available of 1")
-		if reads := f.count("get " + children); reads != 0 {
+		f.ExpectReady("a", "True Available of 1")
+		if reads := f.Count("get " + children); reads != 0 {
 			t.Errorf("the child was read live %d times", reads)
 		}
 		f.expectForgotten("a")
@@ -122,7 +122,7 @@ func TestAChildWrittenForAGenerationNeedsNoLiveRead(t *testing.T) {
 
 func TestTextThatIsNotUTF8IsNoMismatchOfTheDefinition(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.refuse("create", children, apierrors.NewServiceUnavailable("nicht verf\xfcgbar"))
+		f.Refuse("create", children, apierrors.NewServiceUnavailable("nicht verf\xfcgbar"))
 		_ = f.sync()
 		status := f.written()
 		if sent, err := json.Marshal(status); err != nil || !strings.Contains(string(sent), "nicht verf\uFFFDgbar") {
@@ -134,7 +134,7 @@ func TestTextThatIsNotUTF8IsNoMismatchOfTheDefinition(t *testing.T) {
 // A webhook's denial of one status concerns only that Foo.
 func TestADeniedStatusStopsNoOthers(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
-		f.on("update", "foos", func(action clienttesting.Action) error {
+		f.On("update", "foos", func(action clienttesting.Action) error {
 			if action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo).Name == "a" {
 				return denial(http.StatusNotFound, metav1.StatusReasonNotFound)
 			}
@@ -142,13 +142,13 @@ func TestADeniedStatusStopsNoOthers(t *testing.T) {
 		})
 		defer f.start(1)()
 		advance(time.Minute)
-		f.expectReady("b", afterCreate())
+		f.ExpectReady("b", afterCreate())
 	})
 }
 
 // written returns the status that was written, or nil.
 func (f *fixture) written() (status *samplev1alpha1.FooStatus) {
-	for _, action := range f.fooClient.Actions() {
+	for _, action := range f.Foos.Actions() {
 		if action, ok := action.(clienttesting.UpdateAction); ok {
 			status = &action.GetObject().(*samplev1alpha1.Foo).Status
 		}
@@ -170,31 +170,31 @@ func TestAStatusThatSomebodyReplacesEachTime(t *testing.T) {
 	const freeReplacements = 3 // how often a status is rewritten at once
 	testRunning(t, atRest(), func(f *fixture) {
 		replace := func() {
-			theirs := f.storedFoo("a")
+			theirs := f.StoredFoo("a")
 			theirs.Status.Conditions[0].Status, theirs.Status.Conditions[0].Reason = metav1.ConditionFalse, "Theirs"
-			f.put(theirs)
+			f.Put(theirs)
 		}
 		for range freeReplacements {
 			replace()
 			advance(10 * time.Millisecond)
-			f.expectReady("a", "True Available of 1")
+			f.ExpectReady("a", "True Available of 1")
 		}
-		f.takeWrites()
+		f.TakeWrites()
 		for range 36_000 { // an hour
-			if rows.ConditionOf(f.storedFoo("a")).Reason != "Theirs" {
+			if rows.ConditionOf(f.StoredFoo("a")).Reason != "Theirs" {
 				replace()
 			}
 			advance(100 * time.Millisecond)
 		}
-		if writes := f.takeWrites(); len(writes) < 5 || len(writes) > 30 {
+		if writes := f.TakeWrites(); len(writes) < 5 || len(writes) > 30 {
 			t.Errorf("%d writes in an hour", len(writes))
 		}
 		advance(10 * time.Minute)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 		advance(time.Hour)
 		replace()
 		advance(10 * time.Millisecond)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 	})
 }
 
@@ -203,7 +203,7 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 	foos := world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other")), footest.Child("a"))
 	test(t, foos, func(f *fixture) {
 		var installed atomic.Bool // of the right definition
-		f.on("update", "foos", func(action clienttesting.Action) error {
+		f.On("update", "foos", func(action clienttesting.Action) error {
 			if foo := action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo); !installed.Load() {
 				foo.Status = samplev1alpha1.FooStatus{AvailableReplicas: foo.Status.AvailableReplicas}
 			}
@@ -214,10 +214,10 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 			f.resync("a")
 			f.resync("b")
 		}
-		if writes := f.takeWrites(); len(writes) > 1+2*5 {
+		if writes := f.TakeWrites(); len(writes) > 1+2*5 {
 			t.Errorf("two Foos at rest caused %d writes: %v", len(writes), writes)
 		}
-		if events := f.recorded(); len(events) != 2 {
+		if events := f.Recorded(); len(events) != 2 {
 			t.Errorf("two transitions have %d Events: %q", len(events), events)
 		}
 		if available := f.cachedFoo("a").Status.AvailableReplicas; available != footest.Settled("a").AvailableReplicas {
@@ -229,8 +229,8 @@ func TestAPrunedStatusIsNotWrittenForEver(t *testing.T) {
 			f.resync("a")
 			f.resync("b")
 		}
-		f.expectReady("a", "True Available of 1")
-		f.expectReady("b", afterCreate())
+		f.ExpectReady("a", "True Available of 1")
+		f.ExpectReady("b", afterCreate())
 		f.expectForgotten("a") // the mismatch, too
 	})
 }
@@ -241,21 +241,21 @@ func TestAMissingStatusSubresourceIsReportedAndNotFought(t *testing.T) {
 		foos = append(foos, footest.Foo(fmt.Sprint("a", i), footest.WithChildName(fmt.Sprint("d", i))))
 	}
 	test(t, foos, func(f *fixture) {
-		missing := f.refuse("update", "foos", fooGone)
+		missing := f.Refuse("update", "foos", fooGone)
 		defer f.start(1)()
 		advance(time.Hour)
 		for i := range foos {
-			f.storedChild(fmt.Sprint("d", i)) // the children are still reconciled
+			f.StoredChild(fmt.Sprint("d", i)) // the children are still reconciled
 		}
-		if n := missing.calls.Load(); n > 13 { // one every 5 minutes
+		if n := missing.Calls.Load(); n > 13 { // one every 5 minutes
 			t.Errorf("for %d Foos %d statuses were sent in an hour", len(foos), n)
 		}
-		f.expectMetrics("an error each 5 minutes", `sample_controller_sync_duration_seconds_count{result="error"} 13`)
-		missing.over.Store(true)
+		f.ExpectMetrics("an error each 5 minutes", `sample_controller_sync_duration_seconds_count{result="error"} 13`)
+		missing.Over.Store(true)
 		advance(queue.LastRetry)
 		for i := range foos {
 			f.resync(fmt.Sprint("a", i))
-			f.expectReady(fmt.Sprint("a", i), afterCreate())
+			f.ExpectReady(fmt.Sprint("a", i), afterCreate())
 		}
 	})
 }
@@ -269,7 +269,7 @@ func TestAllStatusesFollowAMendedDefinitionWithoutResyncs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
 				mended := time.Now().Add(3 * queue.LastRetry)
-				f.on("update", "foos", func(action clienttesting.Action) error {
+				f.On("update", "foos", func(action clienttesting.Action) error {
 					if time.Now().After(mended) {
 						return nil
 					}
@@ -277,8 +277,8 @@ func TestAllStatusesFollowAMendedDefinitionWithoutResyncs(t *testing.T) {
 				})
 				defer f.start(1)()
 				advance(4*queue.LastRetry + time.Second)
-				f.expectReady("a", afterCreate())
-				f.expectReady("b", afterCreate())
+				f.ExpectReady("a", afterCreate())
+				f.ExpectReady("b", afterCreate())
 			})
 		})
 	}
@@ -287,37 +287,37 @@ func TestAllStatusesFollowAMendedDefinitionWithoutResyncs(t *testing.T) {
 // Nothing follows from a status that was not found because the Foo was recreated.
 func TestAFooRecreatedBeforeItsStatusIsWrittenStopsNoStatuses(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("other"))), func(f *fixture) {
-		f.onFirst(1, "update", "foos", func(action clienttesting.Action) error {
+		f.OnFirst(1, "update", "foos", func(action clienttesting.Action) error {
 			foo := action.(clienttesting.UpdateAction).GetObject().(*samplev1alpha1.Foo)
-			f.deleteFoo(foo.Name)
-			f.put(footest.Foo(foo.Name, footest.WithFooUID("second"), footest.WithChildName(foo.Spec.DeploymentName)))
+			f.DeleteFoo(foo.Name)
+			f.Put(footest.Foo(foo.Name, footest.WithFooUID("second"), footest.WithChildName(foo.Spec.DeploymentName)))
 			return fooGone
 		})
 		defer f.start(1)()
 		advance(time.Second)
-		f.expectReady("b", afterCreate())
+		f.ExpectReady("b", afterCreate())
 	})
 }
 
 // Another controller may replace the status before a sync reaches its own status write.
 func TestATransitionWhoseAnswerIsLostHasItsEventAfterALostRace(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a")), func(f *fixture) {
-		f.onFirst(1, "update", "foos", func(action clienttesting.Action) error {
-			_, err := f.api.Write(f.fooClient.Tracker(), action) // stored, and the answer is lost
+		f.OnFirst(1, "update", "foos", func(action clienttesting.Action) error {
+			_, err := f.API.Write(f.Foos.Tracker(), action) // stored, and the answer is lost
 			footest.Must(t, err)
 			f.change("web", footest.Drifted)
 			advance(time.Millisecond) // the next sync sees both
 			return errors.New("read: connection reset by peer")
 		})
-		f.onFirst(1, "patch", children, func(clienttesting.Action) error {
-			foo := f.storedFoo("a")
+		f.OnFirst(1, "patch", children, func(clienttesting.Action) error {
+			foo := f.StoredFoo("a")
 			foo.Status.Conditions[0].Reason = "OfAnother"
-			f.put(foo)
+			f.Put(foo)
 			return childModified
 		})
 		defer f.start(2)()
 		advance(time.Hour)
-		events := f.recorded()
+		events := f.Recorded()
 		if len(events) < 2 || !strings.HasPrefix(events[0], "Normal Available ") || !strings.HasPrefix(events[1], "Normal Progressing ") {
 			t.Errorf("the Events are %q", events)
 		}
@@ -330,21 +330,21 @@ func TestAStoredStatusEndsItsBackOffBesideAFailingChild(t *testing.T) {
 	for name, lost := range map[string]bool{"by a write": false, "by a write whose response was lost": true} {
 		t.Run(name, func(t *testing.T) {
 			test(t, world(footest.Foo("a")), func(f *fixture) {
-				f.refuse("create", children, quotaExceeded)
+				f.Refuse("create", children, quotaExceeded)
 				calls := 0
-				f.onFirst(9, "update", "foos", func(action clienttesting.Action) error {
+				f.OnFirst(9, "update", "foos", func(action clienttesting.Action) error {
 					if calls++; lost && calls == 9 {
-						f.put(action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(footest.Object))
+						f.Put(action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(footest.Object))
 					}
 					return serverFails
 				})
 				defer f.start(2)()
 				f.queue.Add(footest.KeyOf(footest.Foo("a")))
 				advance(2600 * time.Millisecond) // the child is tried again after 3 s
-				f.failTimes(1, "update", "foos", serverFails)
+				f.FailTimes(1, "update", "foos", serverFails)
 				f.scale("a", 5)
 				advance(100 * time.Millisecond)
-				if observed := f.storedFoo("a").Status.ObservedGeneration; calls != 9 || observed != 2 {
+				if observed := f.StoredFoo("a").Status.ObservedGeneration; calls != 9 || observed != 2 {
 					t.Errorf("after %d failures and another, the status is of generation %d", calls, observed)
 				}
 			})

@@ -8,10 +8,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,7 +33,7 @@ import (
 
 // callsTake makes each call of a verb on children in the namespace of footest take some time.
 func (f *fixture) callsTake(verb string, took time.Duration) {
-	f.on(verb, children, func(action clienttesting.Action) error {
+	f.On(verb, children, func(action clienttesting.Action) error {
 		if action.GetNamespace() == footest.Namespace {
 			<-time.After(took)
 		}
@@ -74,7 +71,7 @@ func TestCallsThatHangDelayNoOtherNamespace(t *testing.T) {
 					name := fmt.Sprint("quick-", i)
 					other, asked := footest.Foo(name, footest.WithChildName(name)), time.Now()
 					other.Namespace = "team-b"
-					f.put(other)
+					f.Put(other)
 					advance(250 * time.Millisecond)
 					if took := served[name].Sub(asked); took < 0 || took > 200*time.Millisecond {
 						t.Errorf("after another %v, a Foo of the other namespace of %v was synced at %v", at, asked, served[name])
@@ -96,7 +93,7 @@ func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 		other := footest.Foo("b", footest.WithChildName("b"))
 		other.Namespace = "team-b"
 		var served time.Time
-		f.on("create", children, func(action clienttesting.Action) error {
+		f.On("create", children, func(action clienttesting.Action) error {
 			if action.GetNamespace() == other.Namespace {
 				served = time.Now()
 			}
@@ -106,7 +103,7 @@ func TestObsoleteChildrenDoNotDelayAnotherNamespace(t *testing.T) {
 		defer f.start(1)()
 		advance(time.Millisecond)
 		asked := time.Now()
-		f.put(other)
+		f.Put(other)
 		advance(time.Minute)
 		if took := served.Sub(asked); took < 0 || took > 100*time.Millisecond {
 			t.Errorf("the other tenant's Foo, of %v, got its child at %v", asked, served)
@@ -149,7 +146,7 @@ func TestWhoHasANameIsNotWrittenWithEachChange(t *testing.T) {
 	foos := waiting(50)
 	testRunning(t, append(foos, footest.Child("b")), func(f *fixture) {
 		advance(time.Second)
-		f.expectWrites()
+		f.ExpectWrites()
 		for i := range 20 {
 			f.change("web", func(child footest.Object) {
 				owners := child.GetOwnerReferences()
@@ -163,24 +160,8 @@ func TestWhoHasANameIsNotWrittenWithEachChange(t *testing.T) {
 			f.resync(fmt.Sprintf("w%d", i))
 		}
 		advance(time.Minute)
-		footest.ExpectEqual(t, "the number of statuses that were written", len(foos), f.count(writeStatus))
+		footest.ExpectEqual(t, "the number of statuses that were written", len(foos), f.Count(writeStatus))
 	})
-}
-
-// expectMetrics checks that a scrape contains these lines.
-func (f *fixture) expectMetrics(what string, want ...string) {
-	f.t.Helper()
-	answer, request := httptest.NewRecorder(), httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, "/metrics", http.NoBody)
-	f.metrics.Handler().ServeHTTP(answer, request)
-	footest.ExpectEqual(f.t, "the code of the answer to a scrape", http.StatusOK, answer.Code)
-	lines := slices.DeleteFunc(strings.Split(answer.Body.String(), "\n"), func(line string) bool {
-		return !strings.HasPrefix(line, "sample_controller_") || strings.Contains(line, "_bucket{")
-	})
-	for _, line := range want {
-		if !slices.Contains(lines, line) {
-			f.t.Errorf("The metrics of the %s lack\n%s\nand have\n%s", what, line, strings.Join(lines, "\n"))
-		}
-	}
 }
 
 // countOf returns the metric that counts a write, such as createChild. A patch counts as an
@@ -197,8 +178,8 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))
 		f.ctx = klog.NewContext(f.ctx, logger)
 		log := logger.GetSink().(ktesting.Underlier).GetBuffer()
-		f.refuse("create", children, serverFails)
-		first := f.refuse("create", children, quotaExceeded)
+		f.Refuse("create", children, serverFails)
+		first := f.Refuse("create", children, quotaExceeded)
 		defer f.start(1)()
 		expect := func(after time.Duration, want int) {
 			t.Helper()
@@ -208,7 +189,7 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 			}
 		}
 		expect(50*time.Minute, 1)
-		first.over.Store(true)
+		first.Over.Store(true)
 		expect(55*time.Minute, 2) // the last attempt with the first cause came after 47 minutes
 		expect(15*time.Minute, 3) // an hour after the second cause
 	})
@@ -216,14 +197,14 @@ func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
 
 func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.on("update", "foos", func(clienttesting.Action) error {
-			f.deleteFoo("a")
+		f.On("update", "foos", func(clienttesting.Action) error {
+			f.DeleteFoo("a")
 			<-time.After(time.Second) // so that the event is handled before the response to the write
 			return fooGone
 		})
 		defer f.start(2)()
 		advance(time.Minute)
-		f.expectWrites(createChild, writeStatus)
+		f.ExpectWrites(createChild, writeStatus)
 		f.expectForgotten("a")
 	})
 }
@@ -236,7 +217,7 @@ func TestADeletedFooHoldsUpNoOther(t *testing.T) {
 		for range 4 { // one more than are written at once
 			f.replaced.Observe(settledFoo())
 		}
-		f.deleteFoo("a")
+		f.DeleteFoo("a")
 		advance(0)
 		footest.Must(t, f.sync())
 		if wait := f.rollouts.Begin(footest.KeyOf(footest.Foo("b"))); wait > 0 {
@@ -256,19 +237,19 @@ func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 		known := f.known.Of(foo)
 		known.ObserveCall(foo, fooModified)
 		f.known.Keep(footest.KeyOf(foo), known)
-		f.failTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
+		f.FailTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
 		f.queue.Add(footest.KeyOf(foo))
 		f.processNextWorkItem(f.ctx)
-		f.on("get", "foos", func(clienttesting.Action) error {
-			changed := f.storedFoo("a")
+		f.On("get", "foos", func(clienttesting.Action) error {
+			changed := f.StoredFoo("a")
 			changed.Status.Conditions[0].Reason = "OfAnother"
-			f.put(changed)
+			f.Put(changed)
 			advance(time.Millisecond)
 			return nil
 		})
 		f.queue.Add(footest.KeyOf(foo))
 		f.processNextWorkItem(f.ctx)
-		f.expectWrites()
+		f.ExpectWrites()
 		if f.queue.Len() == 0 {
 			t.Error("the change was not queued")
 		}
@@ -278,12 +259,12 @@ func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
 // A conflict without a reason must not cause live reads forever, if there is no longer a status to write.
 func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
 	test(t, world(settledFoo(), footest.Child("a", footest.Terminating)), func(f *fixture) {
-		f.failTimes(1, "update", "foos", fooModified)
+		f.FailTimes(1, "update", "foos", fooModified)
 		defer f.start(2)()
 		advance(0)
-		f.put(footest.Child("a"))
+		f.Put(footest.Child("a"))
 		advance(time.Minute)
-		f.expectWrites(writeStatus)
+		f.ExpectWrites(writeStatus)
 		f.expectForgotten("a")
 	})
 }
@@ -333,8 +314,8 @@ func TestWhatBecomesOfACallUnderWay(t *testing.T) {
 				synctest.Wait()
 				stop()
 				lose()
-				if !stopped || !row.cut && f.count(writeStatus) != 1 { // not for the other Foo
-					t.Errorf("it has stopped: %v, after %v", stopped, f.takeWrites())
+				if !stopped || !row.cut && f.Count(writeStatus) != 1 { // not for the other Foo
+					t.Errorf("it has stopped: %v, after %v", stopped, f.TakeWrites())
 				}
 			})
 		})

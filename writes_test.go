@@ -70,14 +70,14 @@ func TestNothingIsWrittenOnTheBasisOfACacheAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testWith(t, holdAll, row.cached, func(f *fixture) {
 				if row.live != nil {
-					f.put(row.live)
+					f.Put(row.live)
 				} else {
-					f.deleteChild("old")
+					f.DeleteChild("old")
 				}
 				if err := f.sync(); !errors.Is(err, row.want) {
 					t.Errorf("the sync ended with %v, not %v", err, row.want)
 				}
-				f.expectWrites()
+				f.ExpectWrites()
 			})
 		})
 	}
@@ -87,7 +87,7 @@ func TestDeleteNamesWhatItDeletes(t *testing.T) {
 	test(t, atRest(oldChild(footest.AtVersion("33"))), func(f *fixture) {
 		footest.Must(t, f.sync())
 		var options []metav1.DeleteOptions
-		for _, action := range f.kubeClient.Actions() {
+		for _, action := range f.Kube.Actions() {
 			if action, ok := action.(clienttesting.DeleteActionImpl); ok {
 				options = append(options, action.DeleteOptions)
 			}
@@ -102,9 +102,9 @@ func TestDeleteNamesWhatItDeletes(t *testing.T) {
 // Another client deletes the old child after the live read.
 func TestTheDeletionOfAChildThatIsGoneIsNoError(t *testing.T) {
 	test(t, atRest(oldChild()), func(f *fixture) {
-		f.refuse("delete", children, apierrors.NewNotFound(footest.Primary.Resource.GroupResource(), "old"))
+		f.Refuse("delete", children, apierrors.NewNotFound(footest.Primary.Resource.GroupResource(), "old"))
 		footest.Must(t, f.sync())
-		f.expectWrites(deleteChild)
+		f.ExpectWrites(deleteChild)
 	})
 }
 
@@ -115,7 +115,7 @@ func TestChildrenOfOtherNamespacesAreIgnored(t *testing.T) {
 	}
 	test(t, world(footest.Foo("a"), footest.Child("a"), elsewhere("one"), elsewhere("two")), func(f *fixture) {
 		footest.Must(t, f.sync())
-		for _, action := range f.kubeClient.Actions() {
+		for _, action := range f.Kube.Actions() {
 			if get, ok := action.(clienttesting.GetAction); ok && get.GetName() != "web" {
 				t.Errorf("child %s in another namespace was read", get.GetName())
 			}
@@ -131,8 +131,8 @@ func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 		for range 5 {
 			f.resync("a")
 		}
-		f.expectReady("a", "False "+failed+" of 1")
-		f.expectWrites(updateChild, writeStatus)
+		f.ExpectReady("a", "False "+failed+" of 1")
+		f.ExpectWrites(updateChild, writeStatus)
 		if got := f.cachedFoo("a").Status; got.Replicas != 0 || got.Selector != "" {
 			t.Errorf("the status counts Pods that are not the Foo's: %+v", got)
 		}
@@ -141,7 +141,7 @@ func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 
 // admitChildren adds an admission webhook that changes each child in one operation, or in all.
 func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
-	f.api.Admit = func(operation string, sent footest.Object) error {
+	f.API.Admit = func(operation string, sent footest.Object) error {
 		for _, change := range changes {
 			if footest.Primary.Is(sent) && (operation == in || in == "") {
 				change(sent)
@@ -153,12 +153,12 @@ func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
 
 // expectStalled checks the reason of the Foo's condition Stalled; "" means no condition.
 func (f *fixture) expectStalled(want string) {
-	f.t.Helper()
+	f.T.Helper()
 	got, stalled := "", meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
 	if stalled != nil {
 		got = strings.TrimPrefix(string(stalled.Status)+" "+stalled.Reason, "True ")
 	}
-	footest.ExpectEqual(f.t, "the reason of the condition Stalled", want, got)
+	footest.ExpectEqual(f.T, "the reason of the condition Stalled", want, got)
 }
 
 // denial returns the response to a request that an admission webhook denies with a code of its
@@ -189,7 +189,7 @@ func TestALastingDenialIsTold(t *testing.T) {
 		for how, err := range denials {
 			t.Run(verb+", "+how, func(t *testing.T) {
 				test(t, objects, func(f *fixture) {
-					denied := f.refuse(verb, children, err)
+					denied := f.Refuse(verb, children, err)
 					defer f.start(2)()
 					advance(5 * time.Second)
 					foo := f.cachedFoo("a")
@@ -198,14 +198,14 @@ func TestALastingDenialIsTold(t *testing.T) {
 						t.Errorf("after 5 s the condition is %+v", ready)
 					}
 					advance(time.Hour)
-					if n := denied.calls.Load(); n > 30 {
+					if n := denied.Calls.Load(); n > 30 {
 						t.Errorf("%d requests in an hour", n)
 					}
-					denied.over.Store(true)
+					denied.Over.Store(true)
 					advance(10 * time.Minute)
 					f.settle("web")
 					advance(time.Minute)
-					f.expectReady("a", "True Available of "+[]string{"", "1", "2"}[foo.Generation])
+					f.ExpectReady("a", "True Available of "+[]string{"", "1", "2"}[foo.Generation])
 				})
 			})
 		}
@@ -215,32 +215,32 @@ func TestALastingDenialIsTold(t *testing.T) {
 func TestMetricsOfAController(t *testing.T) {
 	foos := world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("taken")), footest.Child("c", footest.Named("taken")))
 	test(t, foos, func(f *fixture) {
-		f.expectMetrics("writes before the first", countOf(createChild, 0))
+		f.ExpectMetrics("writes before the first", countOf(createChild, 0))
 		f.callsTake("create", 3*time.Second)
 		defer f.start(1)()
 		advance(4 * time.Second)
-		f.expectMetrics("writes", countOf(createChild, 1), countOf(updateChild, 0), countOf(deleteChild, 0), countOf(writeStatus, 2))
-		f.expectMetrics("durations", `sample_controller_sync_duration_seconds_sum{result="success"} 3`)
+		f.ExpectMetrics("writes", countOf(createChild, 1), countOf(updateChild, 0), countOf(deleteChild, 0), countOf(writeStatus, 2))
+		f.ExpectMetrics("durations", `sample_controller_sync_duration_seconds_sum{result="success"} 3`)
 
 		f.change("web", footest.Drifted)
 		advance(time.Second)
-		f.expectMetrics("writes of a change", countOf(updateChild, 1))
+		f.ExpectMetrics("writes of a change", countOf(updateChild, 1))
 
-		renamed := f.storedFoo("a")
+		renamed := f.StoredFoo("a")
 		footest.WithChildName("renamed")(renamed)
-		f.put(renamed)
+		f.Put(renamed)
 		advance(4 * time.Second)
-		f.expectMetrics("writes of a rename", countOf(createChild, 2), countOf(deleteChild, 1))
+		f.ExpectMetrics("writes of a rename", countOf(createChild, 2), countOf(deleteChild, 1))
 	})
 }
 
 func TestRefusedWritesAreCountedByCause(t *testing.T) {
 	test(t, world(footest.Foo("a")), func(f *fixture) {
-		f.refuse("create", children, quotaExceeded)
-		f.refuse("update", "foos", apierrors.NewUnauthorized("no"))
+		f.Refuse("create", children, quotaExceeded)
+		f.Refuse("update", "foos", apierrors.NewUnauthorized("no"))
 		defer f.start(1)()
 		advance(0)
-		f.expectMetrics("refused writes", countOf(createChild, 0), countOf(writeStatus, 0),
+		f.ExpectMetrics("refused writes", countOf(createChild, 0), countOf(writeStatus, 0),
 			`sample_controller_refusals_total{cause="quota"} 1`,
 			`sample_controller_refusals_total{cause="permission"} 1`,
 			`sample_controller_refusals_total{cause="policy"} 0`,
@@ -271,8 +271,8 @@ func TestAnUpdateWritesNothingToObjectsAtRest(t *testing.T) {
 			}
 			testRunning(t, objects, func(f *fixture) {
 				advance(time.Hour)
-				f.expectWrites()
-				f.expectEvents()
+				f.ExpectWrites()
+				f.ExpectEvents()
 			})
 		})
 	}
@@ -298,7 +298,7 @@ func TestTheChildInServiceIsReported(t *testing.T) {
 			}
 			test(t, objects, func(f *fixture) {
 				if row.refused {
-					f.refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+					f.Refuse("create", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 				}
 				defer f.start(2)()
 				advance(time.Minute)
@@ -313,10 +313,10 @@ func TestTheChildInServiceIsReported(t *testing.T) {
 // A user who removes the cause of a refusal, here from the child, need not wait for the back-off.
 func TestARefusedAdoptionIsTriedAgainWhenTheChildChanges(t *testing.T) {
 	test(t, world(footest.Foo("a"), footest.Child("a", footest.WithoutOwner, footest.WithAdoptBy("a"))), func(f *fixture) {
-		refused := f.refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		refused := f.Refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
 		defer f.start(2)()
 		advance(20 * time.Minute)
-		refused.over.Store(true)
+		refused.Over.Store(true)
 		f.change("web", func(child footest.Object) { child.SetGeneration(child.GetGeneration() + 1) })
 		advance(2 * time.Second)
 		f.expectWanted()
@@ -325,7 +325,7 @@ func TestARefusedAdoptionIsTriedAgainWhenTheChildChanges(t *testing.T) {
 
 func TestAFailedReadNamesItsChild(t *testing.T) {
 	test(t, world(settledFoo(footest.WithGeneration(2)), footest.Child("a"), oldChild()), func(f *fixture) {
-		f.on("get", children, func(action clienttesting.Action) error {
+		f.On("get", children, func(action clienttesting.Action) error {
 			if action.(clienttesting.GetAction).GetName() == "old" {
 				return serverFails
 			}

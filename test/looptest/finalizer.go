@@ -2,7 +2,7 @@
 
 // The finalizer of a kind, and Undo.
 
-package main
+package looptest
 
 import (
 	"context"
@@ -17,99 +17,99 @@ import (
 	"example.com/sample-controller/test/footest"
 )
 
-// beginDeletion deletes a Foo as a user does. Finalizers keep it.
-func (f *fixture) beginDeletion(name string) {
-	f.t.Helper()
-	foo := f.storedFoo(name)
+// beginDeletion deletes the Foo "a" as a user does. Finalizers keep it.
+func (f *fixture) beginDeletion() {
+	f.T.Helper()
+	foo := f.StoredFoo("a")
 	foo.DeletionTimestamp = new(metav1.Now())
 	foo.Generation++
 	if len(foo.Finalizers) == 0 {
-		f.deleteFoo(name)
+		f.DeleteFoo("a")
 		return
 	}
-	f.put(foo)
+	f.Put(foo)
 	advance(time.Second)
 }
 
-func (f *fixture) isGone(name string) bool {
-	_, err := f.fooClient.Tracker().Get(footest.FoosResource, footest.Namespace, name)
+func (f *fixture) isGone() bool {
+	_, err := f.Foos.Tracker().Get(footest.FoosResource, footest.Namespace, "a")
 	return apierrors.IsNotFound(err)
 }
 
-func TestACrashBetweenTheFinalizerAndTheFirstCall(t *testing.T) {
-	testCalls(t, asCalled, world(footest.Foo("a")), func(f *fixture, a *authority) {
+func (l Loop) TestACrashBetweenTheFinalizerAndTheFirstCall(t *testing.T) {
+	l.testCalls(t, asCalled, world(footest.Foo("a")), func(f *fixture, a *authority) {
 		footest.Must(t, f.sync())
-		f.expectWrites(patchFoo)
+		f.ExpectWrites(patchFoo)
 		advance(time.Hour)
 		f.expectCalls(a) // nobody makes calls before the workers run
 		stop := f.restart()
 		advance(time.Second)
 		f.expectCalls(a, "do a 2")
-		f.expectWrites("create configmaps", writeStatus, writeStatus) // that it waits, and that it is ready
+		f.ExpectWrites("create configmaps", writeStatus, writeStatus) // that it waits, and that it is ready
 		stop()
 		defer f.restart()()
-		f.beginDeletion("a")
+		f.beginDeletion()
 		advance(2 * time.Minute)
 		f.expectCalls(a, "undo a 2")
-		footest.ExpectEqual(t, "whether it is gone", true, f.isGone("a"))
+		footest.ExpectEqual(t, "whether it is gone", true, f.isGone())
 	})
 }
 
-func TestNothingIsCalledBeforeTheFinalizerIsWritten(t *testing.T) {
-	testCalls(t, asCalled, world(footest.Foo("a")), func(f *fixture, a *authority) {
-		refused := f.refuse("patch", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
-		defer f.start(2)()
+func (l Loop) TestNothingIsCalledBeforeTheFinalizerIsWritten(t *testing.T) {
+	l.testCalls(t, asCalled, world(footest.Foo("a")), func(f *fixture, a *authority) {
+		refused := f.Refuse("patch", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
+		defer f.start()()
 		advance(time.Minute)
 		f.expectCalls(a)
-		f.expectReady("a", "False FinalizerFailed of 1")
-		footest.ExpectEqual(t, "the children that need no finalizer", 1, f.count("create configmaps"))
-		refused.over.Store(true)
+		f.ExpectReady("a", "False FinalizerFailed of 1")
+		footest.ExpectEqual(t, "the children that need no finalizer", 1, f.Count("create configmaps"))
+		refused.Over.Store(true)
 		advance(6 * time.Minute)
 		f.expectCalls(a, "do a 2")
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 	})
 }
 
-func TestAFinalizerThatIsRemovedByHand(t *testing.T) {
-	runCalls(t, asCalled, func(f *fixture, a *authority) {
-		foo := f.storedFoo("a")
+func (l Loop) TestAFinalizerThatIsRemovedByHand(t *testing.T) {
+	l.runCalls(t, asCalled, func(f *fixture, a *authority) {
+		foo := f.StoredFoo("a")
 		foo.Finalizers = []string{"example.com/other"}
-		f.put(foo)
+		f.Put(foo)
 		advance(time.Minute)
-		footest.ExpectEqual(t, "the finalizers", []string{"example.com/other", entryFinalizer}, f.storedFoo("a").Finalizers)
-		f.expectReady("a", "True Available of 1")
+		footest.ExpectEqual(t, "the finalizers", []string{"example.com/other", entryFinalizer}, f.StoredFoo("a").Finalizers)
+		f.ExpectReady("a", "True Available of 1")
 		f.expectCalls(a)
 	})
 }
 
-func TestAnOwnerIsReleasedAfterUndo(t *testing.T) {
-	runCalls(t, asCalled, func(f *fixture, a *authority) {
+func (l Loop) TestAnOwnerIsReleasedAfterUndo(t *testing.T) {
+	l.runCalls(t, asCalled, func(f *fixture, a *authority) {
 		a.answers(isDown)
-		f.beginDeletion("a")
+		f.beginDeletion()
 		advance(time.Hour)
-		footest.ExpectEqual(t, "whether it is gone", false, f.isGone("a"))
-		ready := f.expectReady("a", "False Terminating of 2")
+		footest.ExpectEqual(t, "whether it is gone", false, f.isGone())
+		ready := f.ExpectReady("a", "False Terminating of 2")
 		footest.ExpectEqual(t, "the message",
 			"The Foo is being deleted; Entry: waiting until it is removed; Entry: the last call failed: 503 of the authority", ready.Message)
-		f.expectWrites(writeStatus, writeStatus)
+		f.ExpectWrites(writeStatus, writeStatus)
 		if calls := len(a.made()); calls < 11 || calls > 20 {
 			t.Errorf("%d calls in an hour", calls)
 		}
 		a.answers(nil)
 		advance(6 * time.Minute)
-		footest.ExpectEqual(t, "whether it is gone", true, f.isGone("a"))
+		footest.ExpectEqual(t, "whether it is gone", true, f.isGone())
 		f.expectCalls(a, "undo a 2")
-		f.expectWrites(patchFoo)
+		f.ExpectWrites(patchFoo)
 		advance(time.Hour)
 		f.expectCalls(a)
 	})
 }
 
 // A call that hangs must not leave behind what Undo has removed.
-func TestADeletionDuringACallThatHangs(t *testing.T) {
+func (l Loop) TestADeletionDuringACallThatHangs(t *testing.T) {
 	for name, heedsContext := range map[string]bool{"it is canceled": true, "it returns when it wants": false} {
 		t.Run(name, func(t *testing.T) {
-			testCalls(t, asCalled, world(footest.Foo("a")), func(f *fixture, a *authority) {
+			l.testCalls(t, asCalled, world(footest.Foo("a")), func(f *fixture, a *authority) {
 				var running, atOnce int
 				a.answers(func(ctx context.Context, verb string, _ *samplev1alpha1.Foo) (entry, error) {
 					if running++; running > 1 {
@@ -126,14 +126,14 @@ func TestADeletionDuringACallThatHangs(t *testing.T) {
 					<-time.After(20 * time.Second)
 					return entry{Text: "late"}, nil
 				})
-				defer f.start(2)()
+				defer f.start()()
 				advance(5 * time.Second)
 				f.expectCalls(a, "do a 2")
-				f.beginDeletion("a")
+				f.beginDeletion()
 				advance(time.Second)
-				footest.ExpectEqual(t, "whether it is gone", heedsContext, f.isGone("a"))
+				footest.ExpectEqual(t, "whether it is gone", heedsContext, f.isGone())
 				advance(20 * time.Second)
-				footest.ExpectEqual(t, "whether it is gone", true, f.isGone("a"))
+				footest.ExpectEqual(t, "whether it is gone", true, f.isGone())
 				f.expectCalls(a, "undo a 2")
 				footest.ExpectEqual(t, "calls at the same time", 0, atOnce)
 			})
@@ -142,16 +142,16 @@ func TestADeletionDuringACallThatHangs(t *testing.T) {
 }
 
 // An owner that never got the finalizer has nothing to undo: someone else's finalizer keeps it.
-func TestADeletionWithoutTheFinalizer(t *testing.T) {
+func (l Loop) TestADeletionWithoutTheFinalizer(t *testing.T) {
 	kept := footest.Foo("a", func(foo *samplev1alpha1.Foo) {
 		foo.Finalizers, foo.DeletionTimestamp = []string{"example.com/other"}, &footest.Now
 	})
-	testCalls(t, asCalled, world(kept), func(f *fixture, a *authority) {
-		defer f.start(2)()
+	l.testCalls(t, asCalled, world(kept), func(f *fixture, a *authority) {
+		defer f.start()()
 		advance(time.Hour)
 		f.expectCalls(a)
-		f.expectReady("a", "False Terminating of 1")
-		footest.ExpectEqual(t, "the finalizers", []string{"example.com/other"}, f.storedFoo("a").Finalizers)
+		f.ExpectReady("a", "False Terminating of 1")
+		footest.ExpectEqual(t, "the finalizers", []string{"example.com/other"}, f.StoredFoo("a").Finalizers)
 	})
 }
 
@@ -160,15 +160,15 @@ func withFinalizer(foo *samplev1alpha1.Foo) {
 }
 
 // The release whose table has no Undo any more must not leave objects that hang in their deletion.
-func TestAFinalizerThatNothingNeeds(t *testing.T) {
+func (l Loop) TestAFinalizerThatNothingNeeds(t *testing.T) {
 	others := []string{"example.com/other"}
 	noUndo := func(call *plan.Call[*samplev1alpha1.Foo, entry]) { call.Undo = nil }
-	testCalls(t, noUndo, world(footest.Foo("a", withFinalizer), footest.Foo("b", footest.BeingDeleted, withFinalizer)), func(f *fixture, a *authority) {
-		defer f.start(2)()
+	l.testCalls(t, noUndo, world(footest.Foo("a", withFinalizer), footest.Foo("b", footest.BeingDeleted, withFinalizer)), func(f *fixture, a *authority) {
+		defer f.start()()
 		advance(time.Minute)
-		footest.ExpectEqual(t, "the finalizers", others, f.storedFoo("a").Finalizers)
-		footest.ExpectEqual(t, "the finalizers in deletion", others, f.storedFoo("b").Finalizers)
-		f.expectReady("a", "True Available of 1")
+		footest.ExpectEqual(t, "the finalizers", others, f.StoredFoo("a").Finalizers)
+		footest.ExpectEqual(t, "the finalizers in deletion", others, f.StoredFoo("b").Finalizers)
+		f.ExpectReady("a", "True Available of 1")
 		f.expectCalls(a, "do a 2")
 	})
 }

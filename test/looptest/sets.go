@@ -2,7 +2,7 @@
 
 // Sets of children.
 
-package main
+package looptest
 
 import (
 	"fmt"
@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"example.com/sample-controller/internal/kinds"
@@ -31,8 +30,8 @@ var (
 	secrets    = corev1.SchemeGroupVersion.WithResource("secrets")
 )
 
-// otherKinds are what the API server of these tests stores besides the program's own.
-var otherKinds = []*footest.Kind{
+// others are what the API server of these tests stores besides the program's own.
+var others = []*footest.Kind{
 	(&rows.Row[footest.Object, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: configMaps}).Untyped(),
 	(&rows.Row[footest.Object, *corev1.Secret]{Kind: "Secret", Resource: secrets}).Untyped(),
 	(&rows.Row[footest.Object, *corev1.Namespace]{Kind: "Namespace", Resource: namespaces}).Untyped(),
@@ -73,33 +72,30 @@ func shards(change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap])) 
 	return row
 }
 
-// testRow runs a test of a Controller of Foos that have these rows, with running workers.
-func testRow(t *testing.T, declare func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo], foo *samplev1alpha1.Foo, body func(f *fixture)) {
+// testRow runs a test of Foos that have these rows.
+func (l Loop) testRow(t *testing.T, declare func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo], foo *samplev1alpha1.Foo, body func(f *fixture)) {
 	t.Helper()
-	testWith(t, func(f *fixture) {
-		f.declare = func(clients kinds.Clients) *table.Kind {
-			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource},
-				clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos, declare(clients)...)
-		}
-	}, world(foo), func(f *fixture) {
-		defer f.start(2)()
-		advance(time.Second)
-		body(f)
-		if kept := f.takeWrites(); len(kept) > 0 {
-			advance(time.Hour)
-			f.takeWrites()
-		}
-		advance(time.Hour)
-		f.expectWrites()
-	})
+	l.running(t, foosWith(plan.Kind{}, declare), world(foo), body)
 }
 
-func testShards(t *testing.T, change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]), replicas int32, body func(f *fixture)) {
+// foosWith declares Foos with these rows.
+func foosWith(kind plan.Kind, rows func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo]) func(clients kinds.Clients) *table.Kind {
+	kind.Name, kind.Resource = "Foo", footest.FoosResource
+	return func(clients kinds.Clients) *table.Kind {
+		informer := clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer()
+		return table.Of(kind, informer, clients.Custom.SamplecontrollerV1alpha1().Foos, rows(clients)...)
+	}
+}
+
+// configMapsOf is a row of ConfigMaps with its informer and client.
+func configMapsOf[F plan.Object](clients kinds.Clients, row plan.Row[F, *corev1.ConfigMap]) table.Row[F] {
+	return table.Owns(row, clients.KubeInformers.Core().V1().ConfigMaps().Informer(), clients.Kube.CoreV1().ConfigMaps)
+}
+
+func (l Loop) testShards(t *testing.T, change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]), replicas int32, body func(f *fixture)) {
 	t.Helper()
-	testRow(t, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
-		return []table.Row[*samplev1alpha1.Foo]{
-			table.Owns(shards(change), clients.KubeInformers.Core().V1().ConfigMaps().Informer(), clients.Kube.CoreV1().ConfigMaps),
-		}
+	l.testRow(t, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
+		return []table.Row[*samplev1alpha1.Foo]{configMapsOf(clients, shards(change))}
 	}, footest.Foo("a", footest.WithReplicas(replicas)), body)
 }
 
@@ -109,9 +105,9 @@ func oneAtATime(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) { row.One
 
 // shardNames returns the names of the ConfigMaps that exist.
 func (f *fixture) shardNames() (names []string) {
-	f.t.Helper()
-	list, err := f.kubeClient.Tracker().List(configMaps, corev1.SchemeGroupVersion.WithKind("ConfigMap"), footest.Namespace)
-	footest.Must(f.t, err)
+	f.T.Helper()
+	list, err := f.Kube.Tracker().List(configMaps, corev1.SchemeGroupVersion.WithKind("ConfigMap"), footest.Namespace)
+	footest.Must(f.T, err)
 	for _, shard := range list.(*corev1.ConfigMapList).Items {
 		names = append(names, shard.Name)
 	}
@@ -120,46 +116,41 @@ func (f *fixture) shardNames() (names []string) {
 }
 
 func (f *fixture) expectShards(why string, want ...string) {
-	f.t.Helper()
-	footest.ExpectEqual(f.t, why, want, f.shardNames())
+	f.T.Helper()
+	footest.ExpectEqual(f.T, why, want, f.shardNames())
 }
 
 func (f *fixture) shard(name string) *corev1.ConfigMap {
-	f.t.Helper()
-	object, err := f.kubeClient.Tracker().Get(configMaps, footest.Namespace, name)
-	footest.Must(f.t, err)
+	f.T.Helper()
+	object, err := f.Kube.Tracker().Get(configMaps, footest.Namespace, name)
+	footest.Must(f.T, err)
 	return object.(*corev1.ConfigMap)
 }
 
 // becomeReady makes ConfigMaps ready, or not, and lets the controller act.
 func (f *fixture) become(ready string, names ...string) {
-	f.t.Helper()
+	f.T.Helper()
 	for _, name := range names {
 		shard := f.shard(name)
 		metav1.SetMetaDataLabel(&shard.ObjectMeta, "ready", ready)
-		f.store(configMaps, shard)
+		f.store(shard)
 	}
 	advance(time.Minute)
 }
 
 // store stores an object as a user does.
-func (f *fixture) store(resource schema.GroupVersionResource, object footest.Object) {
-	f.t.Helper()
-	f.api.Stamp(object)
-	err := f.kubeClient.Tracker().Update(resource, object, object.GetNamespace())
-	if apierrors.IsNotFound(err) {
-		err = f.kubeClient.Tracker().Create(resource, object, object.GetNamespace())
-	}
-	footest.Must(f.t, err)
+func (f *fixture) store(object footest.Object) {
+	f.T.Helper()
+	f.Put(object)
 	advance(time.Second)
 }
 
 func (f *fixture) respec(change func(spec *samplev1alpha1.FooSpec)) {
-	f.t.Helper()
-	foo := f.storedFoo("a")
+	f.T.Helper()
+	foo := f.StoredFoo("a")
 	change(&foo.Spec)
 	foo.Generation++
-	f.put(foo)
+	f.Put(foo)
 	advance(time.Second)
 }
 
@@ -167,81 +158,81 @@ func scaleTo(replicas int32) func(spec *samplev1alpha1.FooSpec) {
 	return func(spec *samplev1alpha1.FooSpec) { spec.Replicas = new(replicas) }
 }
 
-func TestASetGrowsAndShrinksTheLastFirst(t *testing.T) {
-	testShards(t, plain, 2, func(f *fixture) {
+func (l Loop) TestASetGrowsAndShrinksTheLastFirst(t *testing.T) {
+	l.testShards(t, plain, 2, func(f *fixture) {
 		f.expectShards("all are created at once", "web-0", "web-1")
-		f.expectReady("a", "False Progressing of 1")
+		f.ExpectReady("a", "False Progressing of 1")
 		f.become("yes", "web-0", "web-1")
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 		f.respec(scaleTo(11))
 		f.become("yes", f.shardNames()...)
-		f.takeWrites()
+		f.TakeWrites()
 		var deleted []string
 		synctest.Wait()
-		f.on("delete", "configmaps", func(action clienttesting.Action) error {
+		f.On("delete", "configmaps", func(action clienttesting.Action) error {
 			deleted = append(deleted, action.(clienttesting.DeleteAction).GetName())
 			return nil
 		})
 		f.respec(scaleTo(1))
-		footest.ExpectEqual(f.t, "the deletions", strings.Fields("web-10 web-9 web-8 web-7 web-6 web-5 web-4 web-3 web-2 web-1"), deleted)
-		f.expectReady("a", "True Available of 3")
-		if available := f.storedFoo("a").Status.AvailableReplicas; available != 1 {
-			f.t.Errorf("the status counts %d", available)
+		footest.ExpectEqual(f.T, "the deletions", strings.Fields("web-10 web-9 web-8 web-7 web-6 web-5 web-4 web-3 web-2 web-1"), deleted)
+		f.ExpectReady("a", "True Available of 3")
+		if available := f.StoredFoo("a").Status.AvailableReplicas; available != 1 {
+			f.T.Errorf("the status counts %d", available)
 		}
 	})
 }
 
-func TestOneOfASetIsWrittenAfterTheOther(t *testing.T) {
-	testShards(t, oneAtATime, 3, func(f *fixture) {
+func (l Loop) TestOneOfASetIsWrittenAfterTheOther(t *testing.T) {
+	l.testShards(t, oneAtATime, 3, func(f *fixture) {
 		f.expectShards("the first is not ready", "web-0")
 		f.become("yes", "web-0")
 		f.expectShards("the first is ready", "web-0", "web-1")
 		f.become("yes", "web-1")
 		f.become("yes", "web-2")
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 		f.become("no", "web-0")
 		drifted := f.shard("web-2")
 		drifted.Labels["owned"] = "no"
-		f.store(configMaps, drifted)
-		footest.ExpectEqual(f.t, "a later one while the first is not ready", "no", f.shard("web-2").Labels["owned"])
+		f.store(drifted)
+		footest.ExpectEqual(f.T, "a later one while the first is not ready", "no", f.shard("web-2").Labels["owned"])
 		f.become("yes", "web-0")
-		footest.ExpectEqual(f.t, "a later one when the first is ready", "yes", f.shard("web-2").Labels["owned"])
+		footest.ExpectEqual(f.T, "a later one when the first is ready", "yes", f.shard("web-2").Labels["owned"])
 	})
 }
 
-func TestARenamedSetStaysInService(t *testing.T) {
-	testShards(t, plain, 2, func(f *fixture) {
+func (l Loop) TestARenamedSetStaysInService(t *testing.T) {
+	l.testShards(t, plain, 2, func(f *fixture) {
 		f.become("yes", "web-0", "web-1")
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
 		f.expectShards("the new ones are not ready", "api-0", "api-1", "web-0", "web-1")
-		if message := footest.ReadyOf(f.storedFoo("a").Status).Message; !strings.Contains(message, `"web-0" stays in service`) {
-			f.t.Errorf("the message is %q", message)
+		if message := footest.ReadyOf(f.StoredFoo("a").Status).Message; !strings.Contains(message, `"web-0" stays in service`) {
+			f.T.Errorf("the message is %q", message)
 		}
 		f.become("yes", "api-0")
 		f.expectShards("one is not ready", "api-0", "api-1", "web-0", "web-1")
 		f.become("yes", "api-1")
 		f.expectShards("all are ready", "api-0", "api-1")
-		f.expectReady("a", "True Available of 2")
+		f.ExpectReady("a", "True Available of 2")
 	})
 }
 
 // A set that shrinks because its last is broken does not wait for that one.
-func TestASetShrinksWhileItsLastIsNotReady(t *testing.T) {
-	testShards(t, oneAtATime, 3, func(f *fixture) {
+func (l Loop) TestASetShrinksWhileItsLastIsNotReady(t *testing.T) {
+	l.testShards(t, oneAtATime, 3, func(f *fixture) {
 		f.become("yes", "web-0")
 		f.become("yes", "web-1")
 		f.respec(scaleTo(2))
 		f.expectShards("the last is not ready", "web-0", "web-1")
-		f.expectReady("a", "True Available of 2")
+		f.ExpectReady("a", "True Available of 2")
 	})
 }
 
-func TestARefusedOneOfASetDoesNotHoldUpTheOthers(t *testing.T) {
+func (l Loop) TestARefusedOneOfASetDoesNotHoldUpTheOthers(t *testing.T) {
 	refused := apierrors.NewForbidden(configMaps.GroupResource(), "web-1", nil)
-	testShards(t, plain, 3, func(f *fixture) {
+	l.testShards(t, plain, 3, func(f *fixture) {
 		f.become("yes", "web-0", "web-1", "web-2")
 		synctest.Wait()
-		f.on("create", "configmaps", func(action clienttesting.Action) error {
+		f.On("create", "configmaps", func(action clienttesting.Action) error {
 			if action.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName() == "api-1" {
 				return refused
 			}
@@ -250,37 +241,37 @@ func TestARefusedOneOfASetDoesNotHoldUpTheOthers(t *testing.T) {
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
 		f.expectShards("one is refused", "api-0", "api-2", "web-0", "web-1", "web-2")
 		f.become("yes", "api-0", "api-2")
-		ready := f.expectReady("a", "False ConfigMapFailed of 2")
+		ready := f.ExpectReady("a", "False ConfigMapFailed of 2")
 		if !strings.Contains(ready.Message, "web-1") {
-			f.t.Errorf("the message is %q", ready.Message)
+			f.T.Errorf("the message is %q", ready.Message)
 		}
 		f.respec(scaleTo(1))
 		f.expectShards("the refused one is no longer wanted", "api-0")
 	})
 }
 
-func TestASetNamesEachOnce(t *testing.T) {
+func (l Loop) TestASetNamesEachOnce(t *testing.T) {
 	twice := func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) {
 		row.Names = func(foo *samplev1alpha1.Foo) []string {
 			return []string{foo.Spec.DeploymentName, foo.Spec.DeploymentName}
 		}
 	}
-	testShards(t, twice, 2, func(f *fixture) {
+	l.testShards(t, twice, 2, func(f *fixture) {
 		f.become("yes", "web")
 		f.expectShards("one", "web")
-		ready := f.expectReady("a", "False ConfigMapConflict of 1")
-		footest.ExpectEqual(f.t, "the message", `The Foo wants ConfigMap "web" twice: change spec.deploymentName`, ready.Message)
+		ready := f.ExpectReady("a", "False ConfigMapConflict of 1")
+		footest.ExpectEqual(f.T, "the message", `The Foo wants ConfigMap "web" twice: change spec.deploymentName`, ready.Message)
 	})
 }
 
 // TestNothingIsRememberedOfASetAtRest would fail if what has left a set stayed in memory.
-func TestNothingIsRememberedOfASetAtRest(t *testing.T) {
-	testShards(t, plain, 3, func(f *fixture) {
+func (l Loop) TestNothingIsRememberedOfASetAtRest(t *testing.T) {
+	l.testShards(t, plain, 3, func(f *fixture) {
 		f.become("yes", "web-0", "web-1", "web-2")
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
 		f.become("yes", "api-0", "api-1", "api-2")
 		advance(time.Hour)
 		f.become("yes", "api-0") // so that it is synced again, as at a resync
-		f.expectForgotten("a")
+		f.expectForgotten()
 	})
 }

@@ -2,7 +2,7 @@
 
 // Two kinds that own Deployments, in one program: their controllers read one informer.
 
-package main
+package looptest
 
 import (
 	"context"
@@ -16,18 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kubeinformers "k8s.io/client-go/informers"
-	kubefake "k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
-	"example.com/sample-controller/pkg/process/metrics"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
@@ -35,7 +29,7 @@ import (
 
 // barsDeployment owns spec.minReadySeconds, which Foos leave to others.
 var barsDeployment = plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
-	Kind: "Deployment", Resource: deploymentsResource, NamedBy: "spec.deploymentName",
+	Kind: "Deployment", Resource: footest.Primary.Resource, NamedBy: "spec.deploymentName",
 	Name: func(bar *samplev1alpha1.Foo) string { return bar.Spec.DeploymentName },
 	Init: func(child *appsv1.Deployment, _ *samplev1alpha1.Foo) {
 		child.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "bar"}}
@@ -55,30 +49,23 @@ var barsDeployment = plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
 	},
 }
 
-// twoKinds runs the controllers of Foos and Bars, whose Go type and whose resource in the API are those
-// of Foos, in an API server of their own.
+// twoKinds is a Cluster with the controllers of Foos and of Bars, whose Go type and whose resource in the API are those of
+// Foos, in an API server of their own.
 type twoKinds struct {
-	t          *testing.T
-	api        footest.FakeAPI
-	kube       *kubefake.Clientset
-	foos, bars *foofake.Clientset
+	*Cluster
+
+	bars *foofake.Clientset
 }
 
 // testTwoKinds calls a test with each of the kinds as the first of the program.
-func testTwoKinds(t *testing.T, foos, bars []*samplev1alpha1.Foo, body func(f *twoKinds)) {
+func (l Loop) testTwoKinds(t *testing.T, foo, bar *samplev1alpha1.Foo, body func(f *twoKinds)) {
 	t.Helper()
 	for _, first := range []string{"Foo", "Bar"} {
 		t.Run(first+" first", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &twoKinds{t: t, kube: kubefake.NewClientset(), foos: foofake.NewSimpleClientset(), bars: foofake.NewSimpleClientset()}
-				for client, owners := range map[*foofake.Clientset][]*samplev1alpha1.Foo{f.foos: foos, f.bars: bars} {
-					for _, owner := range owners {
-						footest.Must(t, client.Tracker().Create(foosResource, owner.DeepCopy(), owner.Namespace))
-					}
-					f.api.Serve(t, &client.Fake, client.Tracker())
-				}
-				f.api.Serve(t, &f.kube.Fake, f.kube.Tracker())
-				defer f.start(first)()
+				f := &twoKinds{NewCluster(t, foo.DeepCopy()), foofake.NewSimpleClientset(bar.DeepCopy())}
+				f.API.Serve(t, &f.bars.Fake, f.bars.Tracker())
+				defer f.start(l, first)()
 				body(f)
 			})
 		})
@@ -86,93 +73,81 @@ func testTwoKinds(t *testing.T, foos, bars []*samplev1alpha1.Foo, body func(f *t
 }
 
 // start runs the controllers, wired as in main.go. The function that it returns stops them.
-func (f *twoKinds) start(first string) (stop func()) {
-	f.t.Helper()
-	kubeInformers := kubeinformers.NewSharedInformerFactory(f.kube, 0)
-	fooInformers := fooinformers.NewSharedInformerFactory(f.foos, 30*time.Second)
+func (f *twoKinds) start(loop Loop, first string) (stop func()) {
+	f.T.Helper()
+	clients := f.Clients()
+	clients.CustomInformers = fooinformers.NewSharedInformerFactory(f.Foos, 30*time.Second)
 	barInformers := fooinformers.NewSharedInformerFactory(f.bars, 30*time.Second)
 	all := []*table.Kind{
-		kinds.Foos(kinds.Clients{Kube: f.kube, Custom: f.foos, KubeInformers: kubeInformers, CustomInformers: fooInformers}, kinds.Options{Image: footest.DefaultImage}),
+		kinds.Foos(clients, kinds.Options{Image: footest.DefaultImage}),
 		table.Of(plan.Kind{Name: "Bar", Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "bars"}},
 			barInformers.Samplecontroller().V1alpha1().Foos().Informer(), f.bars.SamplecontrollerV1alpha1().Foos,
-			table.Owns(barsDeployment, kubeInformers.Apps().V1().Deployments().Informer(), f.kube.AppsV1().Deployments)),
+			table.Owns(barsDeployment, clients.KubeInformers.Apps().V1().Deployments().Informer(), f.Kube.AppsV1().Deployments)),
 	}
 	all[0].Rows, all[0].Children = all[0].Rows[:1], all[0].Children[:1] // only the Deployment, whatever else a Foo may own one day
 	if first == "Bar" {
 		slices.Reverse(all)
 	}
-	controllers, err := newControllers(Config{
-		Name: "test", Recorder: record.NewFakeRecorder(1000), Clock: clock.RealClock{}, CallTimeout: 30 * time.Second, Metrics: metrics.New("test", all[0].Name),
-	}, all)
-	footest.Must(f.t, err)
-	ctx, cancel := context.WithCancel(f.t.Context())
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
+	program, err := loop(f.Cluster, all...)
+	footest.Must(f.T, err)
+	ctx, cancel := context.WithCancel(f.T.Context())
+	clients.KubeInformers.StartWithContext(ctx)
+	clients.CustomInformers.StartWithContext(ctx)
 	barInformers.StartWithContext(ctx)
 	done := make(chan error, 1)
-	go func() { done <- runAll(ctx, ctx, controllers, 2) }()
+	go func() { done <- program.Run(ctx) }()
 	synctest.Wait()
 	return func() {
 		cancel()
-		footest.Must(f.t, <-done)
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
+		footest.Must(f.T, <-done)
+		clients.KubeInformers.Shutdown()
+		clients.CustomInformers.Shutdown()
 		barInformers.Shutdown()
 	}
 }
 
-// takeWrites lists the writes since its last call. Those of owners begin with their kind.
-func (f *twoKinds) takeWrites() (writes []string) {
-	synctest.Wait()
-	for by, client := range map[string]*clienttesting.Fake{"": &f.kube.Fake, "Foo: ": &f.foos.Fake, "Bar: ": &f.bars.Fake} {
-		for _, action := range client.Actions() {
-			if !slices.Contains([]string{"get", "list", "watch"}, action.GetVerb()) {
-				writes = append(writes, by+nameOf(action))
-			}
-		}
-		client.ClearActions()
-	}
-	slices.Sort(writes)
-	return writes
-}
-
-// expectWrites checks the writes since its last call.
+// expectWrites checks the writes since its last call: first those of Deployments and Foos, then those of Bars.
 func (f *twoKinds) expectWrites(want ...string) {
-	f.t.Helper()
-	footest.ExpectEqual(f.t, "the list of writes", want, f.takeWrites())
+	f.T.Helper()
+	synctest.Wait()
+	writes := f.TakeWrites()
+	for _, action := range f.bars.Actions() {
+		if action.GetVerb() == "update" {
+			writes = append(writes, "of a Bar: "+nameOf(action))
+		}
+	}
+	f.bars.ClearActions()
+	footest.ExpectEqual(f.T, "the list of writes", want, writes)
 }
 
 // change changes a Deployment, as its users and the controllers of Kubernetes do.
 func (f *twoKinds) change(name string, change func(deployment *appsv1.Deployment)) {
-	f.t.Helper()
+	f.T.Helper()
 	deployment := f.deployment(name)
 	change(deployment)
-	f.api.Stamp(deployment)
-	footest.Must(f.t, f.kube.Tracker().Update(deploymentsResource, deployment, deployment.Namespace))
+	f.Put(deployment)
 }
 
 func (f *twoKinds) deployment(name string) *appsv1.Deployment {
-	f.t.Helper()
-	stored, err := f.kube.Tracker().Get(deploymentsResource, footest.Namespace, name)
-	footest.Must(f.t, err)
-	return stored.(*appsv1.Deployment).DeepCopy()
+	f.T.Helper()
+	return f.StoredChild(name).(*appsv1.Deployment)
 }
 
 // expectControllers checks the kind and the name of each Deployment's controller.
 func (f *twoKinds) expectControllers(want map[string]string) {
-	f.t.Helper()
+	f.T.Helper()
 	for name, of := range want {
 		if ref := metav1.GetControllerOf(f.deployment(name)); ref == nil || ref.Kind+" "+ref.Name != of {
-			f.t.Errorf("the Deployment %s belongs to %v, not to %s", name, ref, of)
+			f.T.Errorf("the Deployment %s belongs to %v, not to %s", name, ref, of)
 		}
 	}
 }
 
 // readyOf returns the condition Ready of an owner, as "status reason: message".
 func (f *twoKinds) readyOf(client *foofake.Clientset, name string) string {
-	f.t.Helper()
-	stored, err := client.Tracker().Get(foosResource, footest.Namespace, name)
-	footest.Must(f.t, err)
+	f.T.Helper()
+	stored, err := client.Tracker().Get(footest.FoosResource, footest.Namespace, name)
+	footest.Must(f.T, err)
 	ready := meta.FindStatusCondition(stored.(*samplev1alpha1.Foo).Status.Conditions, plan.ConditionReady)
 	return string(ready.Status) + " " + ready.Reason + ": " + ready.Message
 }
@@ -187,34 +162,34 @@ func becomeAvailable(deployment *appsv1.Deployment) {
 
 // testTwoKindsAtRest calls a test with the Foo "a", which has the Deployment "web", and the Bar "b",
 // which has "api". Both are ready.
-func testTwoKindsAtRest(t *testing.T, body func(f *twoKinds)) {
+func (l Loop) testTwoKindsAtRest(t *testing.T, body func(f *twoKinds)) {
 	t.Helper()
-	foos := []*samplev1alpha1.Foo{footest.Foo("a", footest.WithChildName("web"), footest.WithReplicas(3))}
-	bars := []*samplev1alpha1.Foo{footest.Foo("b", footest.WithChildName("api"), footest.WithReplicas(3))}
-	testTwoKinds(t, foos, bars, func(f *twoKinds) {
+	bar := footest.Foo("b", footest.WithChildName("api"), footest.WithReplicas(3))
+	l.testTwoKinds(t, footest.Foo("a", footest.WithReplicas(3)), bar, func(f *twoKinds) {
 		f.expectControllers(map[string]string{"web": "Foo a", "api": "Bar b"})
 		f.change("web", becomeAvailable)
 		f.change("api", becomeAvailable)
 		synctest.Wait()
-		for _, ready := range []string{f.readyOf(f.foos, "a"), f.readyOf(f.bars, "b")} {
+		for _, ready := range []string{f.readyOf(f.Foos, "a"), f.readyOf(f.bars, "b")} {
 			if !strings.HasPrefix(ready, "True Available") {
 				t.Errorf("the condition Ready is %s", ready)
 			}
 		}
-		f.takeWrites()
+		f.TakeWrites()
+		f.bars.ClearActions()
 		body(f)
 	})
 }
 
-func TestTwoKindsThatOwnTheSameTypeConvergeAndAreSilent(t *testing.T) {
-	testTwoKindsAtRest(t, func(f *twoKinds) {
+func (l Loop) TestTwoKindsThatOwnTheSameTypeConvergeAndAreSilent(t *testing.T) {
+	l.testTwoKindsAtRest(t, func(f *twoKinds) {
 		advance(time.Hour)
 		f.expectWrites()
 	})
 }
 
-func TestOfTwoKindsEachRepairsItsOwnFieldsOfItsOwnChildren(t *testing.T) {
-	testTwoKindsAtRest(t, func(f *twoKinds) {
+func (l Loop) TestOfTwoKindsEachRepairsItsOwnFieldsOfItsOwnChildren(t *testing.T) {
+	l.testTwoKindsAtRest(t, func(f *twoKinds) {
 		f.change("web", func(web *appsv1.Deployment) { web.Spec.MinReadySeconds = 7 })
 		f.change("api", func(api *appsv1.Deployment) { api.Spec.Replicas = new(int32(7)) })
 		advance(time.Hour)
@@ -229,18 +204,18 @@ func TestOfTwoKindsEachRepairsItsOwnFieldsOfItsOwnChildren(t *testing.T) {
 	})
 }
 
-func TestOfTwoKindsTheOtherGetsANameOnceItIsFree(t *testing.T) {
-	testTwoKindsAtRest(t, func(f *twoKinds) {
-		footest.Must(t, f.bars.Tracker().Create(foosResource, footest.Foo("late", footest.WithChildName("web"), footest.WithFooUID("uid-late")), footest.Namespace))
-		f.expectWrites("Bar: update foos/status")
+func (l Loop) TestOfTwoKindsTheOtherGetsANameOnceItIsFree(t *testing.T) {
+	l.testTwoKindsAtRest(t, func(f *twoKinds) {
+		footest.Must(t, f.bars.Tracker().Create(footest.FoosResource, footest.Foo("late", footest.WithChildName("web"), footest.WithFooUID("uid-late")), footest.Namespace))
+		f.expectWrites("of a Bar: update foos/status")
 		const conflict = `False DeploymentConflict: Deployment "web" belongs to "Foo" "a": choose another spec.deploymentName, or delete the owner`
 		if got := f.readyOf(f.bars, "late"); got != conflict {
 			t.Errorf("the condition Ready is %s", got)
 		}
 		advance(time.Hour)
 		f.expectWrites()
-		footest.Must(t, f.api.Delete(f.foos.Tracker(), foosResource, footest.Namespace, "a"))
-		footest.Must(t, f.api.Delete(f.kube.Tracker(), deploymentsResource, footest.Namespace, "web"))
+		f.DeleteFoo("a")
+		f.DeleteChild("web")
 		synctest.Wait()
 		f.expectControllers(map[string]string{"web": "Bar late", "api": "Bar b"})
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package looptest
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
 // testTenants runs a test of a cluster-scoped kind: an owner has a Namespace, spec.deploymentName, and in it a
 // ConfigMap.
-func testTenants(t *testing.T, body func(f *fixture)) {
+func (l Loop) testTenants(t *testing.T, body func(f *fixture)) {
 	t.Helper()
 	labeled := func(object metav1.Object) { object.SetLabels(map[string]string{"tenant": "a"}) }
 	namespace := plan.Row[*samplev1alpha1.Foo, *corev1.Namespace]{
@@ -41,140 +41,128 @@ func testTenants(t *testing.T, body func(f *fixture)) {
 	}
 	tenant := footest.Foo("a")
 	tenant.Namespace = ""
-	testWith(t, func(f *fixture) {
-		f.declare = func(clients kinds.Clients) *table.Kind {
-			core, in := clients.KubeInformers.Core().V1(), clients.Kube.CoreV1()
-			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource, ClusterScoped: true},
-				clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos,
-				table.Owns(namespace, core.Namespaces().Informer(), table.ClusterScoped(in.Namespaces)),
-				table.Owns(settings, core.ConfigMaps().Informer(), in.ConfigMaps))
+	l.running(t, foosWith(plan.Kind{ClusterScoped: true}, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
+		return []table.Row[*samplev1alpha1.Foo]{
+			table.Owns(namespace, clients.KubeInformers.Core().V1().Namespaces().Informer(), table.ClusterScoped(clients.Kube.CoreV1().Namespaces)),
+			configMapsOf(clients, settings),
 		}
-	}, world(tenant), func(f *fixture) {
-		defer f.start(2)()
-		advance(time.Minute)
-		f.takeWrites()
-		body(f)
-		advance(time.Hour)
-		f.takeWrites()
-		advance(time.Hour)
-		f.expectWrites()
-	})
+	}), world(tenant), body)
 }
 
 func (f *fixture) tenant() *samplev1alpha1.Foo {
-	f.t.Helper()
-	object, err := f.fooClient.Tracker().Get(footest.FoosResource, "", "a")
-	footest.Must(f.t, err)
+	f.T.Helper()
+	object, err := f.Foos.Tracker().Get(footest.FoosResource, "", "a")
+	footest.Must(f.T, err)
 	return object.(*samplev1alpha1.Foo)
 }
 
 func (f *fixture) expectTenant(why, reason, contains string) {
-	f.t.Helper()
+	f.T.Helper()
 	ready := footest.ReadyOf(f.tenant().Status)
 	if ready.Reason != reason || !strings.Contains(ready.Message, contains) {
-		f.t.Errorf("%s: it is %s: %s", why, ready.Reason, ready.Message)
+		f.T.Errorf("%s: it is %s: %s", why, ready.Reason, ready.Message)
 	}
 }
 
 // named returns an object without a namespace, or in the one that has its owner's objects.
 func (f *fixture) named(resource, namespace, name string) (footest.Object, bool) {
-	f.t.Helper()
-	object, err := f.kubeClient.Tracker().Get(corev1.SchemeGroupVersion.WithResource(resource), namespace, name)
+	f.T.Helper()
+	object, err := f.Kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource(resource), namespace, name)
 	if err != nil {
 		return nil, false
 	}
 	return object.(footest.Object), true
 }
 
-func TestAClusterScopedOwnerOwnsByReference(t *testing.T) {
-	testTenants(t, func(f *fixture) {
+func (l Loop) TestAClusterScopedOwnerOwnsByReference(t *testing.T) {
+	l.testTenants(t, func(f *fixture) {
 		f.expectTenant("all is there", plan.ReasonAvailable, "")
 		for _, at := range [][3]string{{"namespaces", "", "web"}, {"configmaps", "web", "settings"}} {
 			object, found := f.named(at[0], at[1], at[2])
 			if !found || !metav1.IsControlledBy(object, f.tenant()) {
-				f.t.Fatalf("%v: found %v, %v", at, found, object)
+				f.T.Fatalf("%v: found %v, %v", at, found, object)
 			}
 			object.SetLabels(nil)
-			f.store(corev1.SchemeGroupVersion.WithResource(at[0]), object)
+			f.store(object)
 			advance(time.Minute)
 			if repaired, _ := f.named(at[0], at[1], at[2]); repaired.GetLabels()["tenant"] != "a" {
-				f.t.Errorf("%v is not repaired", at)
+				f.T.Errorf("%v is not repaired", at)
 			}
 		}
-		footest.Must(f.t, f.api.Delete(f.kubeClient.Tracker(), configMaps, "web", "settings"))
+		footest.Must(f.T, f.API.Delete(f.Kube.Tracker(), configMaps, "web", "settings"))
 		advance(time.Minute)
 		if _, found := f.named("configmaps", "web", "settings"); !found {
-			f.t.Error("the ConfigMap is not created again")
+			f.T.Error("the ConfigMap is not created again")
 		}
 	})
 }
 
 // The same name in another namespace is another object.
-func TestAnOwnersChildrenMoveToAnotherNamespace(t *testing.T) {
-	testTenants(t, func(f *fixture) {
+func (l Loop) TestAnOwnersChildrenMoveToAnotherNamespace(t *testing.T) {
+	l.testTenants(t, func(f *fixture) {
 		tenant := f.tenant()
 		tenant.Spec.DeploymentName = "api"
 		tenant.Generation++
-		f.put(tenant)
+		f.Put(tenant)
 		advance(time.Minute)
 		for _, at := range [][3]string{{"namespaces", "", "api"}, {"configmaps", "api", "settings"}} {
 			if _, found := f.named(at[0], at[1], at[2]); !found {
-				f.t.Errorf("%v is missing", at)
+				f.T.Errorf("%v is missing", at)
 			}
 		}
 		for _, at := range [][3]string{{"namespaces", "", "web"}, {"configmaps", "web", "settings"}} {
 			if _, found := f.named(at[0], at[1], at[2]); found {
-				f.t.Errorf("%v is left over", at)
+				f.T.Errorf("%v is left over", at)
 			}
 		}
 		f.expectTenant("all is there", plan.ReasonAvailable, "")
 	})
 }
 
-func TestANamespaceThatExistsIsNotTaken(t *testing.T) {
-	testTenants(t, func(f *fixture) {
-		f.store(namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "api", UID: "theirs"}})
+func (l Loop) TestANamespaceThatExistsIsNotTaken(t *testing.T) {
+	l.testTenants(t, func(f *fixture) {
+		f.store(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "api", UID: "theirs"}})
 		tenant := f.tenant()
 		tenant.Spec.DeploymentName = "api"
 		tenant.Generation++
-		f.put(tenant)
+		f.Put(tenant)
 		advance(time.Minute)
 		f.expectTenant("it belongs to nobody", "NamespaceConflict", "kubectl annotate namespace api samplecontroller.k8s.io/adopt-by=a")
 		if _, found := f.named("configmaps", "api", "settings"); found {
-			f.t.Error("a ConfigMap is created in a Namespace of others")
+			f.T.Error("a ConfigMap is created in a Namespace of others")
 		}
 		if _, found := f.named("namespaces", "", "web"); !found {
-			f.t.Error("the earlier Namespace is deleted before there is another")
+			f.T.Error("the earlier Namespace is deleted before there is another")
 		}
 		theirs, _ := f.named("namespaces", "", "api")
 		theirs.SetAnnotations(map[string]string{f.kind.AdoptBy(): "a"})
-		f.store(namespaces, theirs)
+		f.store(theirs)
 		advance(time.Minute)
 		f.expectTenant("it was handed over", plan.ReasonAvailable, "")
 	})
 }
 
 // A Namespace that is being deleted takes long, and what is in it goes first.
-func TestANamespaceIsTakenAway(t *testing.T) {
-	testTenants(t, func(f *fixture) {
+func (l Loop) TestANamespaceIsTakenAway(t *testing.T) {
+	l.testTenants(t, func(f *fixture) {
 		namespace, _ := f.named("namespaces", "", "web")
 		namespace.SetDeletionTimestamp(new(metav1.Now()))
 		namespace.SetFinalizers([]string{"kubernetes"})
-		f.store(namespaces, namespace)
-		footest.Must(f.t, f.api.Delete(f.kubeClient.Tracker(), configMaps, "web", "settings"))
+		f.store(namespace)
+		footest.Must(f.T, f.API.Delete(f.Kube.Tracker(), configMaps, "web", "settings"))
 		advance(time.Minute)
 		f.expectTenant("it is being deleted", plan.ReasonTerminating, "will be recreated once it is gone")
-		footest.ExpectEqual(f.t, "the creations in it", 0, f.count("create configmaps"))
-		footest.Must(f.t, f.api.Delete(f.kubeClient.Tracker(), namespaces, "", "web"))
+		footest.ExpectEqual(f.T, "the creations in it", 0, f.Count("create configmaps"))
+		footest.Must(f.T, f.API.Delete(f.Kube.Tracker(), namespaces, "", "web"))
 		advance(time.Minute)
 		f.expectTenant("all is there again", plan.ReasonAvailable, "")
 		if meta.IsStatusConditionTrue(f.tenant().Status.Conditions, plan.ConditionStalled) {
-			f.t.Error("it is stalled")
+			f.T.Error("it is stalled")
 		}
 	})
 }
 
-func TestNamespacesOfRowsAreChecked(t *testing.T) {
+func (l Loop) TestNamespacesOfRowsAreChecked(t *testing.T) {
 	row := shards(plain)
 	elsewhere := row
 	elsewhere.Namespace = func(*samplev1alpha1.Foo) string { return "elsewhere" }

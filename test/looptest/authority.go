@@ -2,7 +2,7 @@
 
 // The authority of the tests: something outside the cluster, which answers calls.
 
-package main
+package looptest
 
 import (
 	"context"
@@ -18,9 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -32,6 +29,7 @@ import (
 const (
 	entryFinalizer = "example.com/entry"
 	patchFoo       = "patch foos"
+	writeStatus    = "update foos/status"
 	pollEntry      = 10 * time.Minute
 )
 
@@ -77,8 +75,8 @@ func (a *authority) made() []string {
 }
 
 func (f *fixture) expectCalls(of *authority, want ...string) {
-	f.t.Helper()
-	footest.ExpectEqual(f.t, "the calls of the authority", want, of.made())
+	f.T.Helper()
+	footest.ExpectEqual(f.T, "the calls of the authority", want, of.made())
 }
 
 func isDown(context.Context, string, *samplev1alpha1.Foo) (entry, error) {
@@ -131,79 +129,48 @@ func (a *authority) entries() plan.Call[*samplev1alpha1.Foo, entry] {
 }
 
 // testCalls runs a test of a Controller of Foos with this call and a ConfigMap.
-func testCalls(t *testing.T, change func(call *plan.Call[*samplev1alpha1.Foo, entry]), foos []runtime.Object, body func(f *fixture, a *authority)) {
+func (l Loop) testCalls(t *testing.T, change func(call *plan.Call[*samplev1alpha1.Foo, entry]), foos []runtime.Object, body func(f *fixture, a *authority)) {
 	t.Helper()
 	a := &authority{}
 	call := a.entries()
 	change(&call)
-	testCallsOf(t, a, entryFinalizer, []table.Row[*samplev1alpha1.Foo]{table.Calls(call)}, foos, body)
-}
-
-func testCallsOf(t *testing.T, a *authority, finalizer string, calls []table.Row[*samplev1alpha1.Foo], foos []runtime.Object, body func(f *fixture, a *authority)) {
-	t.Helper()
-	testWith(t, func(f *fixture) {
-		f.declare = func(clients kinds.Clients) *table.Kind {
-			child := table.Owns(shards(func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) {
-				row.Names = func(foo *samplev1alpha1.Foo) []string { return []string{foo.Name} }
-				row.Judge, row.Report, row.Serves = nil, nil, nil
-			}), clients.KubeInformers.Core().V1().ConfigMaps().Informer(), clients.Kube.CoreV1().ConfigMaps)
-			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource, Finalizer: finalizer},
-				clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos, append(calls, child)...)
-		}
-	}, foos, func(f *fixture) { body(f, a) })
+	l.test(t, foosWith(plan.Kind{Finalizer: entryFinalizer}, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
+		child := shards(func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) {
+			row.Names = func(foo *samplev1alpha1.Foo) []string { return []string{foo.Name} }
+			row.Judge, row.Report, row.Serves = nil, nil, nil
+		})
+		return []table.Row[*samplev1alpha1.Foo]{table.Calls(call), configMapsOf(clients, child)}
+	}), foos, func(f *fixture) { body(f, a) })
 }
 
 func asCalled(*plan.Call[*samplev1alpha1.Foo, entry]) {}
 
 // runCalls is like testCalls, with running workers, and with the Foo "a", which has settled.
-func runCalls(t *testing.T, change func(call *plan.Call[*samplev1alpha1.Foo, entry]), body func(f *fixture, a *authority)) {
+func (l Loop) runCalls(t *testing.T, change func(call *plan.Call[*samplev1alpha1.Foo, entry]), body func(f *fixture, a *authority)) {
 	t.Helper()
-	testCalls(t, change, world(footest.Foo("a")), func(f *fixture, a *authority) {
-		defer f.start(2)()
+	l.testCalls(t, change, world(footest.Foo("a")), func(f *fixture, a *authority) {
+		defer f.start()()
 		advance(time.Minute)
 		f.expectCalls(a, "do a 2")
-		f.expectReady("a", "True Available of 1")
-		f.takeWrites()
+		f.ExpectReady("a", "True Available of 1")
+		f.TakeWrites()
 		body(f, a)
 	})
 }
 
-// restart starts another process after the last, which has stopped.
-func (f *fixture) restart() (stop func()) {
-	f.t.Helper()
-	f.stopInformers()
-	ctx, cancel := context.WithCancel(klog.NewContext(f.t.Context(), klog.FromContext(f.ctx)))
-	kubeInformers, fooInformers := f.control(footest.FooOwner, clock.RealClock{})
-	f.ctx = ctx
-	var err error
-	f.handlersSynced, err = f.addEventHandlers(ctx)
-	footest.Must(f.t, err)
-	kubeInformers.StartWithContext(ctx)
-	fooInformers.StartWithContext(ctx)
-	f.stopInformers = func() {
-		cancel()
-		kubeInformers.Shutdown()
-		fooInformers.Shutdown()
-	}
-	if !cache.WaitFor(ctx, "", f.handlersSynced...) {
-		f.t.Fatal("the caches have not synced")
-	}
-	return f.start(2)
-}
-
 func (f *fixture) expectEntered(want string) {
-	f.t.Helper()
+	f.T.Helper()
 	got := "none"
-	if own := meta.FindStatusCondition(f.storedFoo("a").Status.Conditions, "Entered"); own != nil {
+	if own := meta.FindStatusCondition(f.StoredFoo("a").Status.Conditions, "Entered"); own != nil {
 		got = fmt.Sprintf("%s %s: %s", own.Status, own.Reason, own.Message)
 	}
-	footest.ExpectEqual(f.t, "the condition Entered", want, got)
+	footest.ExpectEqual(f.T, "the condition Entered", want, got)
 }
 
 func (f *fixture) requestSync(value string) {
-	f.t.Helper()
-	foo := f.storedFoo("a")
+	f.T.Helper()
+	foo := f.StoredFoo("a")
 	metav1.SetMetaDataAnnotation(&foo.ObjectMeta, f.kind.SyncRequested(), value)
-	f.put(foo)
+	f.Put(foo)
 	advance(time.Second)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package looptest
 
 import (
 	"fmt"
@@ -22,9 +22,7 @@ const costCenter = "acme.dev/cost-center"
 // namespacesOfTeams declares a controller of Namespaces: one with the label "team" has an annotation, and in it a
 // ConfigMap.
 func namespacesOfTeams(clients kinds.Clients) *table.Kind {
-	core, in := clients.KubeInformers.Core().V1(), clients.Kube.CoreV1()
-	client := table.ClusterScoped(in.Namespaces)
-	informer := core.Namespaces().Informer()
+	client, informer := table.ClusterScoped(clients.Kube.CoreV1().Namespaces), clients.KubeInformers.Core().V1().Namespaces().Informer()
 	return table.OfOthers(plan.Kind{Name: "Namespace", Resource: namespaces, ClusterScoped: true, Group: "acme.dev"},
 		func(kept, found *corev1.Namespace) {
 			if team := found.Labels["team"]; team != "" {
@@ -44,7 +42,7 @@ func namespacesOfTeams(clients kinds.Clients) *table.Kind {
 				}
 			},
 		}, informer, client),
-		table.Owns(plan.Row[*corev1.Namespace, *corev1.ConfigMap]{
+		configMapsOf(clients, plan.Row[*corev1.Namespace, *corev1.ConfigMap]{
 			Kind: "ConfigMap", Resource: configMaps,
 			Name:      func(*corev1.Namespace) string { return "team" },
 			Wanted:    func(namespace *corev1.Namespace) bool { return namespace.Labels["team"] != "" },
@@ -53,107 +51,105 @@ func namespacesOfTeams(clients kinds.Clients) *table.Kind {
 				settings.Data = map[string]string{"team": namespace.Labels["team"]}
 			},
 			Keep: func(kept, found *corev1.ConfigMap) { kept.Data = found.Data },
-		}, core.ConfigMaps().Informer(), in.ConfigMaps))
+		}))
 }
 
-func testNamespaces(t *testing.T, body func(f *fixture)) {
+func (l Loop) testNamespaces(t *testing.T, body func(f *fixture)) {
 	t.Helper()
-	testWith(t, func(f *fixture) {
-		f.declare = namespacesOfTeams
-	}, nil, func(f *fixture) {
-		defer f.start(2)()
-		f.store(namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "1", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "kept"}}})
-		f.store(namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "2"}})
+	l.test(t, namespacesOfTeams, nil, func(f *fixture) {
+		defer f.start()()
+		f.store(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "1", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "kept"}}})
+		f.store(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "2"}})
 		advance(time.Minute)
-		f.takeWrites()
+		f.TakeWrites()
 		body(f)
 		advance(time.Hour)
-		f.takeWrites()
+		f.TakeWrites()
 		advance(time.Hour)
-		footest.ExpectEqual(t, "the calls at rest", 0, len(f.actions()))
-		f.expectEvents()
+		footest.ExpectEqual(t, "the calls at rest", 0, len(f.Actions()))
+		f.ExpectEvents()
 	})
 }
 
 func (f *fixture) namespace(name string) *corev1.Namespace {
-	f.t.Helper()
+	f.T.Helper()
 	object, found := f.named("namespaces", "", name)
 	if !found {
-		f.t.Fatalf("there is no Namespace %s", name)
+		f.T.Fatalf("there is no Namespace %s", name)
 	}
 	return object.(*corev1.Namespace)
 }
 
-func TestOthersObjectsAreAnnotated(t *testing.T) {
-	testNamespaces(t, func(f *fixture) {
+func (l Loop) TestOthersObjectsAreAnnotated(t *testing.T) {
+	l.testNamespaces(t, func(f *fixture) {
 		expect := func(why, name string, annotations map[string]string) {
-			f.t.Helper()
-			footest.ExpectEqual(f.t, why, annotations, f.namespace(name).Annotations)
+			f.T.Helper()
+			footest.ExpectEqual(f.T, why, annotations, f.namespace(name).Annotations)
 		}
 		expect("a team's", "shop", map[string]string{"note": "kept", costCenter: "cc-a"})
 		expect("no team's", "kube-system", nil)
 		if of, found := f.named("configmaps", "shop", "team"); !found || !metav1.IsControlledBy(of, f.namespace("shop")) {
-			f.t.Errorf("found %v: %v", found, of)
+			f.T.Errorf("found %v: %v", found, of)
 		}
 		for i := range 8 { // the label is the spec, so that this is no fight
 			shop := f.namespace("shop")
 			shop.Labels["team"] = fmt.Sprint("b", i)
-			f.store(namespaces, shop)
+			f.store(shop)
 			expect("another team's", "shop", map[string]string{"note": "kept", costCenter: fmt.Sprint("cc-b", i)})
 		}
-		f.takeWrites()
+		f.TakeWrites()
 		shop := f.namespace("shop")
 		shop.Annotations["note"], shop.Labels["other"] = "new", "new"
-		f.store(namespaces, shop)
-		f.expectWrites()
+		f.store(shop)
+		f.ExpectWrites()
 		delete(shop.Annotations, costCenter)
-		f.store(namespaces, shop)
-		f.expectWrites("patch namespaces")
+		f.store(shop)
+		f.ExpectWrites("patch namespaces")
 		shop = f.namespace("shop")
 		delete(shop.Labels, "team")
-		f.store(namespaces, shop)
+		f.store(shop)
 		if _, found := f.named("configmaps", "shop", "team"); found {
-			f.t.Error("the ConfigMap of a Namespace without a team is left over")
+			f.T.Error("the ConfigMap of a Namespace without a team is left over")
 		}
-		f.expectEvents()
+		f.ExpectEvents()
 	})
 }
 
-func TestAFightOverOthersObjects(t *testing.T) {
-	testNamespaces(t, func(f *fixture) {
+func (l Loop) TestAFightOverOthersObjects(t *testing.T) {
+	l.testNamespaces(t, func(f *fixture) {
 		for range 20 {
 			shop := f.namespace("shop")
 			delete(shop.Annotations, costCenter)
-			f.store(namespaces, shop)
+			f.store(shop)
 		}
-		if writes := len(f.takeWrites()); writes > 8 {
-			f.t.Errorf("%d repairs of what is undone each second", writes)
+		if writes := len(f.TakeWrites()); writes > 8 {
+			f.T.Errorf("%d repairs of what is undone each second", writes)
 		}
 		advance(10 * time.Minute)
-		events := f.recorded()
+		events := f.Recorded()
 		if text := strings.Join(events, "\n"); !strings.Contains(text, "Warning NamespaceFailed") || !strings.Contains(text, "Normal Available") {
-			f.t.Errorf("the Events are %q", events)
+			f.T.Errorf("the Events are %q", events)
 		}
 	})
 }
 
 // What keeps an object from having what it should is told once, in an Event.
-func TestAConflictOfOthersObjectsIsAnEvent(t *testing.T) {
-	testNamespaces(t, func(f *fixture) {
-		f.store(configMaps, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: "kube-system", UID: "theirs"}})
+func (l Loop) TestAConflictOfOthersObjectsIsAnEvent(t *testing.T) {
+	l.testNamespaces(t, func(f *fixture) {
+		f.store(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: "kube-system", UID: "theirs"}})
 		system := f.namespace("kube-system")
 		system.Labels = map[string]string{"team": "a"}
-		f.store(namespaces, system)
+		f.store(system)
 		advance(time.Hour)
-		events := f.recorded()
+		events := f.Recorded()
 		if len(events) != 1 || !strings.HasPrefix(events[0], `Warning ConfigMapConflict ConfigMap "team" exists and has no controller`) {
-			f.t.Errorf("the Events are %q", events)
+			f.T.Errorf("the Events are %q", events)
 		}
-		footest.ExpectEqual(f.t, "the annotation, all the same", "cc-a", f.namespace("kube-system").Annotations[costCenter])
-		footest.Must(f.t, f.api.Delete(f.kubeClient.Tracker(), configMaps, "kube-system", "team"))
+		footest.ExpectEqual(f.T, "the annotation, all the same", "cc-a", f.namespace("kube-system").Annotations[costCenter])
+		footest.Must(f.T, f.API.Delete(f.Kube.Tracker(), configMaps, "kube-system", "team"))
 		advance(time.Minute)
-		if events := f.recorded(); len(events) == 0 || !strings.HasPrefix(events[len(events)-1], "Normal Available") {
-			f.t.Errorf("the Events are %q", events)
+		if events := f.Recorded(); len(events) == 0 || !strings.HasPrefix(events[len(events)-1], "Normal Available") {
+			f.T.Errorf("the Events are %q", events)
 		}
 	})
 }

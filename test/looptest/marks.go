@@ -2,10 +2,9 @@
 
 // Children where Kubernetes does not follow owner references: marks, and the finalizer.
 
-package main
+package looptest
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
@@ -25,9 +23,8 @@ import (
 
 const grantFinalizer = "samplecontroller.k8s.io/grants"
 
-// testGrants prepares a kind whose objects have a ConfigMap "grant" in the namespace spec.deploymentName.
-func testGrants(t *testing.T, foos []runtime.Object, body func(f *fixture)) {
-	t.Helper()
+// grants declares a kind whose objects have a ConfigMap "grant" in the namespace spec.deploymentName.
+func grants() func(clients kinds.Clients) *table.Kind {
 	grant := plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
 		Kind: "ConfigMap", Resource: configMaps, NamedBy: "spec.deploymentName",
 		Name:      func(*samplev1alpha1.Foo) string { return "grant" },
@@ -37,70 +34,59 @@ func testGrants(t *testing.T, foos []runtime.Object, body func(f *fixture)) {
 		},
 		Keep: func(kept, found *corev1.ConfigMap) { kept.Data = found.Data },
 	}
-	testWith(t, func(f *fixture) {
-		f.declare = func(clients kinds.Clients) *table.Kind {
-			return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource, Finalizer: grantFinalizer},
-				clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos,
-				table.Owns(grant, clients.KubeInformers.Core().V1().ConfigMaps().Informer(), clients.Kube.CoreV1().ConfigMaps))
-		}
-	}, foos, body)
+	return foosWith(plan.Kind{Finalizer: grantFinalizer}, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
+		return []table.Row[*samplev1alpha1.Foo]{configMapsOf(clients, grant)}
+	})
 }
 
 // runGrants runs a test of the Foo "a" that has its grant.
-func runGrants(t *testing.T, body func(f *fixture)) {
+func (l Loop) runGrants(t *testing.T, body func(f *fixture)) {
 	t.Helper()
-	testGrants(t, world(footest.Foo("a")), func(f *fixture) {
-		defer f.start(2)()
-		advance(time.Minute)
-		f.expectReady("a", "True Available of 1")
-		f.takeWrites()
+	l.running(t, grants(), world(footest.Foo("a")), func(f *fixture) {
+		f.ExpectReady("a", "True Available of 1")
 		body(f)
-		advance(time.Hour)
-		f.takeWrites()
-		advance(time.Hour)
-		f.expectWrites()
 	})
 }
 
 // grant returns the ConfigMap in a namespace, or nil.
 func (f *fixture) grant(namespace string) *corev1.ConfigMap {
-	f.t.Helper()
+	f.T.Helper()
 	if object, found := f.named("configmaps", namespace, "grant"); found {
 		return object.(*corev1.ConfigMap)
 	}
 	return nil
 }
 
-func TestChildrenElsewhereHaveMarks(t *testing.T) {
-	testGrants(t, world(footest.Foo("a")), func(f *fixture) {
+func (l Loop) TestChildrenElsewhereHaveMarks(t *testing.T) {
+	l.test(t, grants(), world(footest.Foo("a")), func(f *fixture) {
 		footest.Must(t, f.sync())
-		f.expectWrites("patch foos")
-		defer f.start(2)()
+		f.ExpectWrites("patch foos")
+		defer f.start()()
 		advance(time.Minute)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 		grant := f.grant("web")
 		if uid, key := grant.Labels["samplecontroller.k8s.io/owner-uid"], grant.Annotations["samplecontroller.k8s.io/owner"]; uid != "uid-a" || key != "team-a/a" || len(grant.OwnerReferences) > 0 {
 			t.Errorf("it has the marks %q and %q, and %d references", uid, key, len(grant.OwnerReferences))
 		}
-		f.takeWrites()
-		f.beginDeletion("a")
+		f.TakeWrites()
+		f.beginDeletion()
 		advance(time.Minute)
-		if f.grant("web") != nil || !f.isGone("a") {
-			t.Errorf("the grant: %v; whether the Foo is gone: %v", f.grant("web"), f.isGone("a"))
+		if f.grant("web") != nil || !f.isGone() {
+			t.Errorf("the grant: %v; whether the Foo is gone: %v", f.grant("web"), f.isGone())
 		}
-		f.expectWrites("delete configmaps", writeStatus, "patch foos")
+		f.ExpectWrites("delete configmaps", writeStatus, "patch foos")
 	})
 }
 
-func TestADriftElsewhereIsRepaired(t *testing.T) {
-	runGrants(t, func(f *fixture) {
+func (l Loop) TestADriftElsewhereIsRepaired(t *testing.T) {
+	l.runGrants(t, func(f *fixture) {
 		for _, change := range []func(grant *corev1.ConfigMap){
 			func(grant *corev1.ConfigMap) { grant.Data = nil },
 			func(grant *corev1.ConfigMap) { grant.Annotations = nil },
 		} {
 			grant := f.grant("web")
 			change(grant)
-			f.store(configMaps, grant)
+			f.store(grant)
 			advance(time.Minute)
 			grant = f.grant("web")
 			footest.ExpectEqual(t, "the annotation", "team-a/a", grant.Annotations["samplecontroller.k8s.io/owner"])
@@ -109,37 +95,33 @@ func TestADriftElsewhereIsRepaired(t *testing.T) {
 	})
 }
 
-func TestAChildMovesToAnotherNamespace(t *testing.T) {
-	runGrants(t, func(f *fixture) {
+func (l Loop) TestAChildMovesToAnotherNamespace(t *testing.T) {
+	l.runGrants(t, func(f *fixture) {
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
 		advance(time.Minute)
 		if f.grant("api") == nil || f.grant("web") != nil {
 			t.Errorf("the new one: %v, the old one: %v", f.grant("api"), f.grant("web"))
 		}
-		f.expectReady("a", "True Available of 2")
+		f.ExpectReady("a", "True Available of 2")
 	})
 }
 
 // What the cache lacks, because a controller crashed right after it wrote it, keeps the owner all the same.
-func TestALiveListComesBeforeTheFinalizerGoes(t *testing.T) {
+func (l Loop) TestALiveListComesBeforeTheFinalizerGoes(t *testing.T) {
 	foo := footest.Foo("a", footest.BeingDeleted)
 	foo.Finalizers = []string{grantFinalizer}
-	testGrants(t, world(foo), func(f *fixture) {
+	l.test(t, grants(), world(foo), func(f *fixture) {
 		f.stopInformers()
 		grant := markedIn("web", "uid-a", "team-a/a")
-		f.store(configMaps, grant)
-		f.takeWrites()
-		sync := func() error {
-			_, err := f.syncHandler(context.Background(), footest.KeyOf(foo))
-			return err
-		}
-		if err := sync(); !errors.Is(err, failure.ErrBehind) {
+		f.store(grant)
+		f.TakeWrites()
+		if err := f.sync(); !errors.Is(err, failure.ErrBehind) {
 			t.Errorf("the error is %v", err)
 		}
-		f.expectWrites()
-		footest.Must(t, f.api.Delete(f.kubeClient.Tracker(), configMaps, "web", "grant"))
-		footest.Must(t, sync())
-		f.expectWrites("patch foos")
+		f.ExpectWrites()
+		footest.Must(t, f.API.Delete(f.Kube.Tracker(), configMaps, "web", "grant"))
+		footest.Must(t, f.sync())
+		f.ExpectWrites("patch foos")
 	})
 }
 
@@ -151,7 +133,7 @@ func markedIn(namespace, uid, key string) *corev1.ConfigMap {
 }
 
 // A mark counts only where a reference can't be, and only on an object without a controller.
-func TestForgedMarks(t *testing.T) {
+func (l Loop) TestForgedMarks(t *testing.T) {
 	for name, forge := range map[string]func(grant *corev1.ConfigMap){
 		"in the owner's namespace": func(grant *corev1.ConfigMap) { grant.Namespace = footest.Namespace },
 		"on another's object": func(grant *corev1.ConfigMap) {
@@ -160,35 +142,35 @@ func TestForgedMarks(t *testing.T) {
 		"with another UID": func(grant *corev1.ConfigMap) { grant.Labels["samplecontroller.k8s.io/owner-uid"] = "uid-b" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			runGrants(t, func(f *fixture) {
+			l.runGrants(t, func(f *fixture) {
 				forged := markedIn("api", "uid-a", "team-a/a")
 				forge(forged)
-				f.store(configMaps, forged)
+				f.store(forged)
 				advance(time.Minute)
-				f.beginDeletion("a")
+				f.beginDeletion()
 				advance(time.Hour)
-				if f.grant(forged.Namespace) == nil || !f.isGone("a") {
-					t.Errorf("the object: %v; whether the Foo is gone: %v", f.grant(forged.Namespace), f.isGone("a"))
+				if f.grant(forged.Namespace) == nil || !f.isGone() {
+					t.Errorf("the object: %v; whether the Foo is gone: %v", f.grant(forged.Namespace), f.isGone())
 				}
 			})
 		})
 	}
 }
 
-func TestAnObjectElsewhereIsHandedOver(t *testing.T) {
-	runGrants(t, func(f *fixture) {
-		f.store(configMaps, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "grant", Namespace: "api", UID: "theirs"}})
+func (l Loop) TestAnObjectElsewhereIsHandedOver(t *testing.T) {
+	l.runGrants(t, func(f *fixture) {
+		f.store(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "grant", Namespace: "api", UID: "theirs"}})
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
-		ready := f.expectReady("a", "False ConfigMapConflict of 2")
+		ready := f.ExpectReady("a", "False ConfigMapConflict of 2")
 		const consent = "kubectl annotate -n api configmap grant samplecontroller.k8s.io/adopt-by=team-a/a"
 		if !strings.Contains(ready.Message, consent) {
 			t.Errorf("the message is %q", ready.Message)
 		}
 		theirs := f.grant("api")
 		theirs.Annotations = map[string]string{f.kind.AdoptBy(): "team-a/a"}
-		f.store(configMaps, theirs)
+		f.store(theirs)
 		advance(time.Minute)
-		f.expectReady("a", "True Available of 2")
+		f.ExpectReady("a", "True Available of 2")
 		if f.grant("web") != nil || f.grant("api").UID != "theirs" {
 			t.Errorf("the old one: %v, the one that was handed over: %v", f.grant("web"), f.grant("api"))
 		}
@@ -196,21 +178,21 @@ func TestAnObjectElsewhereIsHandedOver(t *testing.T) {
 }
 
 // Whoever removes the finalizer by hand leaves the children to themselves: nobody may say that they are not wanted.
-func TestAFinalizerOfMarksThatIsRemovedByHand(t *testing.T) {
-	runGrants(t, func(f *fixture) {
-		f.deleteFoo("a")
+func (l Loop) TestAFinalizerOfMarksThatIsRemovedByHand(t *testing.T) {
+	l.runGrants(t, func(f *fixture) {
+		f.DeleteFoo("a")
 		advance(time.Hour)
 		if f.grant("web") == nil {
 			t.Fatal("the object was deleted")
 		}
-		f.put(footest.Foo("a", footest.WithFooUID("uid-new")))
+		f.Put(footest.Foo("a", footest.WithFooUID("uid-new")))
 		advance(time.Minute)
-		f.expectReady("a", "False ConfigMapConflict of 1")
+		f.ExpectReady("a", "False ConfigMapConflict of 1")
 		left := f.grant("web")
 		metav1.SetMetaDataAnnotation(&left.ObjectMeta, f.kind.AdoptBy(), "team-a/a")
-		f.store(configMaps, left)
+		f.store(left)
 		advance(time.Minute)
-		f.expectReady("a", "True Available of 1")
+		f.ExpectReady("a", "True Available of 1")
 		footest.ExpectEqual(t, "the mark", "uid-new", f.grant("web").Labels["samplecontroller.k8s.io/owner-uid"])
 	})
 }
