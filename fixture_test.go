@@ -7,8 +7,6 @@ package main
 import (
 	"context"
 	"os"
-	"reflect"
-	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -21,8 +19,6 @@ import (
 
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/pkg/reconcile/memory"
-	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/looptest"
@@ -146,43 +142,11 @@ func newFixture(t *testing.T, prepare func(*fixture), world ...runtime.Object) *
 func (f *fixture) control(owner *footest.OwnerRow, now clock.WithTicker) kinds.Clients {
 	f.T.Helper()
 	clients := f.Clients()
-	kind := kindOf(owner, clients)
+	kind := looptest.KindOf(owner, clients)
 	footest.Must(f.T, table.Prepare(kind))
 	f.Controller = NewController(Config{Recorder: f.Recorder, Clock: now, CallTimeout: looptest.CallTimeout, Metrics: f.Metrics}, kind)
 	f.T.Cleanup(f.queue.ShutDown)
 	return clients
-}
-
-// TestLoop runs the controllers of other kinds, as main.go does.
-func TestLoop(t *testing.T) {
-	looptest.Test(t, func(of *looptest.Cluster, all ...*table.Kind) (looptest.Program, error) {
-		controllers, err := newControllers(Config{
-			Name: "test", Recorder: of.Recorder, Clock: clock.RealClock{}, CallTimeout: looptest.CallTimeout, Metrics: of.Metrics,
-		}, all)
-		if err != nil {
-			return looptest.Program{}, err
-		}
-		for _, c := range controllers {
-			of.T.Cleanup(c.queue.ShutDown) // a process that never runs leaves it open
-		}
-		first := controllers[0]
-		return looptest.Program{
-			Run: func(ctx context.Context) error { return runAll(ctx, ctx, controllers, 2) },
-			Sync: func(ctx context.Context, key cache.ObjectName) error {
-				_, err := first.syncHandler(ctx, key)
-				return err
-			},
-			Remembers: func(owner plan.Owner) bool {
-				return !reflect.DeepEqual(first.known.Of(owner), new(memory.Map).Of(owner))
-			},
-		}, nil
-	})
-}
-
-// kindOf returns a kind of the program.
-func kindOf(owner *footest.OwnerRow, clients kinds.Clients) *table.Kind {
-	all := kinds.All(clients, kinds.Options{Image: footest.DefaultImage})
-	return all[slices.IndexFunc(all, func(kind *table.Kind) bool { return kind.Resource == owner.Resource })]
 }
 
 // start runs the controller. The function that it returns stops the controller and waits for

@@ -27,6 +27,7 @@ import (
 	foofake "example.com/sample-controller/pkg/generated/clientset/versioned/fake"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
 	"example.com/sample-controller/pkg/process/metrics"
+	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -68,6 +69,12 @@ func (c *Cluster) Clients() kinds.Clients {
 		Kube: c.Kube, Custom: c.Foos,
 		KubeInformers: kubeinformers.NewSharedInformerFactory(c.Kube, 0), CustomInformers: fooinformers.NewSharedInformerFactory(c.Foos, 0),
 	}
+}
+
+// KindOf returns a kind of the program.
+func KindOf(owner *footest.OwnerRow, clients kinds.Clients) *table.Kind {
+	all := kinds.All(clients, kinds.Options{Image: footest.DefaultImage})
+	return all[slices.IndexFunc(all, func(kind *table.Kind) bool { return kind.Resource == owner.Resource })]
 }
 
 // On calls react for each call of a verb on a resource, before the API server receives it. If

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+	"k8s.io/utils/clock"
 
 	"example.com/sample-controller/internal/kinds"
 	"example.com/sample-controller/pkg/reconcile/plan"
@@ -28,7 +29,7 @@ import (
 )
 
 // Loop makes the controllers of kinds for the API server of a Cluster, with its Recorder, its Metrics and CallTimeout.
-type Loop func(of *Cluster, all ...*table.Kind) (Program, error)
+type Loop func(of *Cluster, now clock.WithTicker, all ...*table.Kind) (Program, error)
 
 // Program has the controllers of a process.
 type Program struct {
@@ -86,7 +87,7 @@ func (f *fixture) begin() {
 	clients := f.Clients()
 	f.Recorder, f.Metrics, f.kind = newRecorder(), newMetrics(), f.declare(clients)
 	var err error
-	f.program, err = f.loop(f.Cluster, f.kind)
+	f.program, err = f.loop(f.Cluster, clock.RealClock{}, f.kind)
 	footest.Must(f.T, err)
 	ctx, stop := context.WithCancel(klog.NewContext(f.T.Context(), klog.Logger{})) // a failure shows only the controller's log
 	clients.KubeInformers.StartWithContext(ctx)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"example.com/sample-controller/internal/kinds"
@@ -88,7 +89,7 @@ func (f *twoKinds) start(loop Loop, first string) (stop func()) {
 	if first == "Bar" {
 		slices.Reverse(all)
 	}
-	program, err := loop(f.Cluster, all...)
+	program, err := loop(f.Cluster, clock.RealClock{}, all...)
 	footest.Must(f.T, err)
 	ctx, cancel := context.WithCancel(f.T.Context())
 	clients.KubeInformers.StartWithContext(ctx)
