@@ -337,15 +337,6 @@ func TestANameThatBecomesFreeByItselfIsNotStalled(t *testing.T) {
 	}
 }
 
-// rename changes the name of the child that a Foo wants, as a user does.
-func (f *fixture) rename(name, child string) {
-	f.T.Helper()
-	foo := f.StoredFoo(name)
-	foo.Spec.DeploymentName = child
-	foo.Generation++
-	f.Put(foo)
-}
-
 // The Foo "b" releases the name as soon as its own new child is ready.
 func TestANameThatIsAboutToBeReleasedIsNotStalled(t *testing.T) {
 	testRunning(t, world(footest.Foo("b"), footest.Child("b")), func(f *fixture) {

@@ -6,12 +6,21 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"reflect"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
@@ -19,6 +28,8 @@ import (
 
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/pkg/reconcile/memory"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/table"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/looptest"
@@ -186,4 +197,187 @@ func (f *fixture) cachedFoo(name string) *samplev1alpha1.Foo {
 func (f *fixture) expectWanted() {
 	f.T.Helper()
 	footest.CheckWanted(f.T, f.StoredChild("web"), f.StoredFoo("a"))
+}
+
+// change changes a child, as another controller does.
+func (f *fixture) change(name string, changes ...footest.ChildOption) {
+	f.T.Helper()
+	child := f.StoredChild(name)
+	for _, change := range changes {
+		change(child)
+	}
+	f.Put(child)
+}
+
+// settle acts on a child like the cluster's own controllers, until it is at rest.
+func (f *fixture) settle(name string) {
+	f.T.Helper()
+	f.change(name, func(child footest.Object) {
+		for footest.Primary.Advance(child) {
+		}
+	})
+}
+
+// scale sets a Foo's number of replicas, as a user does.
+func (f *fixture) scale(name string, replicas int32) {
+	f.T.Helper()
+	foo := f.StoredFoo(name)
+	foo.Spec.Replicas = &replicas
+	foo.Generation++
+	f.Put(foo)
+}
+
+// resync queues a Foo as the periodic resync does, and advances the clock by its period.
+func (f *fixture) resync(name string) {
+	f.T.Helper()
+	cached := f.cachedFoo(name)
+	f.updateOwner(cached, cached)
+	advance(30 * time.Second)
+}
+
+// drainQueue removes the keys of the initial list from the queue.
+func (f *fixture) drainQueue() {
+	for f.queue.Len() > 0 {
+		key, _ := f.queue.Get()
+		f.queue.Done(key)
+	}
+}
+
+// expectForgotten fails if anything about a Foo is remembered.
+func (f *fixture) expectForgotten(name string) {
+	f.T.Helper()
+	if known := f.known.Of(footest.Foo(name)); !reflect.DeepEqual(known, new(memory.Map).Of(footest.Foo(name))) {
+		f.T.Errorf("of the Foo %s, this is still remembered: %+v", name, known)
+	}
+}
+
+// expectQueued checks how many Foos are queued, and empties the queue.
+func (f *fixture) expectQueued(want int, why string) {
+	f.T.Helper()
+	if got := f.queue.Len(); got != want {
+		f.T.Errorf("%s: %d Foos are queued, not %d", why, got, want)
+	}
+	f.drainQueue()
+}
+
+// wrote makes the controller remember a write for the Foo "a" that no cache has.
+func (f *fixture) wrote(to func(known *memory.Owner) *memory.Written) {
+	foo := footest.Foo("a")
+	known := f.known.Of(foo)
+	to(known).Observe(footest.Child("a", footest.AtVersion("9999")), f.clock.Now())
+	f.known.Keep(footest.KeyOf(foo), known)
+}
+
+func toStatus(known *memory.Owner) *memory.Written { return &known.Written }
+
+func toChild(known *memory.Owner) *memory.Written {
+	return &known.Child(footest.Primary.Kind).Written
+}
+
+// In tests with these, the caches do not change, as with watches that deliver nothing.
+func holdFoos(f *fixture) { f.Hold("foos") }
+
+func holdChildren(f *fixture) { f.Hold(children) }
+
+func holdAll(f *fixture) {
+	holdFoos(f)
+	holdChildren(f)
+}
+
+// askToSync sets the annotation that asks for a sync, as a user does.
+func (f *fixture) askToSync(name, request string) {
+	f.T.Helper()
+	foo := f.StoredFoo(name)
+	foo.Annotations = map[string]string{f.kind.SyncRequested(): request}
+	f.Put(foo)
+}
+
+// admitChildren adds an admission webhook that changes each child in one operation, or in all.
+func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
+	f.API.Admit = func(operation string, sent footest.Object) error {
+		for _, change := range changes {
+			if footest.Primary.Is(sent) && (operation == in || in == "") {
+				change(sent)
+			}
+		}
+		return nil
+	}
+}
+
+// expectStalled checks the reason of the Foo's condition Stalled; "" means no condition.
+func (f *fixture) expectStalled(want string) {
+	f.T.Helper()
+	got, stalled := "", meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
+	if stalled != nil {
+		got = strings.TrimPrefix(string(stalled.Status)+" "+stalled.Reason, "True ")
+	}
+	footest.ExpectEqual(f.T, "the reason of the condition Stalled", want, got)
+}
+
+// denial returns the response to a request that an admission webhook denies with a code of its
+// choice. The API server passes it on (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+func denial(code int32, reason metav1.StatusReason) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "names.example.com" denied the request: taken`,
+	}}
+}
+
+// written returns the status that was written, or nil.
+func (f *fixture) written() (status *samplev1alpha1.FooStatus) {
+	for _, action := range f.Foos.Actions() {
+		if action, ok := action.(clienttesting.UpdateAction); ok {
+			status = &action.GetObject().(*samplev1alpha1.Foo).Status
+		}
+	}
+	return status
+}
+
+// afterCreate returns the condition Ready of a Foo whose child has just been created.
+func afterCreate() string {
+	if footest.Primary.Unready(footest.Primary.Created(footest.Primary.New(footest.Foo("a")))) != "" {
+		return "False Progressing of 1"
+	}
+	return "True Available of 1"
+}
+
+// callsTake makes each call of a verb on children in the namespace of footest take some time.
+func (f *fixture) callsTake(verb string, took time.Duration) {
+	f.On(verb, children, func(action clienttesting.Action) error {
+		if action.GetNamespace() == footest.Namespace {
+			<-time.After(took)
+		}
+		return nil
+	})
+}
+
+// hang makes each creation of a child take until release is closed or the call is canceled,
+// which fake clientsets don't notice.
+func (f *fixture) hang() (release chan struct{}, cut *atomic.Int32) {
+	release, cut = make(chan struct{}), &atomic.Int32{}
+	f.primary.row.Create = func(ctx context.Context, _ plan.Object, _ metav1.CreateOptions) (plan.Object, error) {
+		select {
+		case <-release:
+			return nil, serverFails
+		case <-ctx.Done():
+			cut.Add(1)
+			return nil, ctx.Err()
+		}
+	}
+	return release, cut
+}
+
+// countOf returns the metric that counts a write, such as createChild. A patch counts as an
+// update.
+func countOf(write string, count int) string {
+	verb, resource, _ := strings.Cut(strings.Replace(write, "patch ", "update ", 1), " ")
+	return fmt.Sprintf(`sample_controller_writes_total{resource=%q,verb=%q} %d`, resource, verb, count)
+}
+
+// rename changes the name of the child that a Foo wants, as a user does.
+func (f *fixture) rename(name, child string) {
+	f.T.Helper()
+	foo := f.StoredFoo(name)
+	foo.Spec.DeploymentName = child
+	foo.Generation++
+	f.Put(foo)
 }

@@ -9,83 +9,21 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/pkg/reconcile/memory"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
-
-// change changes a child, as another controller does.
-func (f *fixture) change(name string, changes ...footest.ChildOption) {
-	f.T.Helper()
-	child := f.StoredChild(name)
-	for _, change := range changes {
-		change(child)
-	}
-	f.Put(child)
-}
-
-// settle acts on a child like the cluster's own controllers, until it is at rest.
-func (f *fixture) settle(name string) {
-	f.T.Helper()
-	f.change(name, func(child footest.Object) {
-		for footest.Primary.Advance(child) {
-		}
-	})
-}
-
-// scale sets a Foo's number of replicas, as a user does.
-func (f *fixture) scale(name string, replicas int32) {
-	f.T.Helper()
-	foo := f.StoredFoo(name)
-	foo.Spec.Replicas = &replicas
-	foo.Generation++
-	f.Put(foo)
-}
-
-// resync queues a Foo as the periodic resync does, and advances the clock by its period.
-func (f *fixture) resync(name string) {
-	f.T.Helper()
-	cached := f.cachedFoo(name)
-	f.updateOwner(cached, cached)
-	advance(30 * time.Second)
-}
-
-// drainQueue removes the keys of the initial list from the queue.
-func (f *fixture) drainQueue() {
-	for f.queue.Len() > 0 {
-		key, _ := f.queue.Get()
-		f.queue.Done(key)
-	}
-}
-
-// expectForgotten fails if anything about a Foo is remembered.
-func (f *fixture) expectForgotten(name string) {
-	f.T.Helper()
-	if known := f.known.Of(footest.Foo(name)); !reflect.DeepEqual(known, new(memory.Map).Of(footest.Foo(name))) {
-		f.T.Errorf("of the Foo %s, this is still remembered: %+v", name, known)
-	}
-}
-
-// expectQueued checks how many Foos are queued, and empties the queue.
-func (f *fixture) expectQueued(want int, why string) {
-	f.T.Helper()
-	if got := f.queue.Len(); got != want {
-		f.T.Errorf("%s: %d Foos are queued, not %d", why, got, want)
-	}
-	f.drainQueue()
-}
 
 func TestAResyncOfChildrenQueuesNothing(t *testing.T) {
 	test(t, atRest(), func(f *fixture) {
@@ -123,19 +61,6 @@ func TestFoosInDeletionDoNotWaitForAName(t *testing.T) {
 		f.primary.added(footest.Child("b"), false)
 		f.expectQueued(2, "one waits for the name, and one has it")
 	})
-}
-
-// wrote makes the controller remember a write for the Foo "a" that no cache has.
-func (f *fixture) wrote(to func(known *memory.Owner) *memory.Written) {
-	foo := footest.Foo("a")
-	known := f.known.Of(foo)
-	to(known).Observe(footest.Child("a", footest.AtVersion("9999")), f.clock.Now())
-	f.known.Keep(footest.KeyOf(foo), known)
-}
-
-func toStatus(known *memory.Owner) *memory.Written { return &known.Written }
-func toChild(known *memory.Owner) *memory.Written {
-	return &known.Child(footest.Primary.Kind).Written
 }
 
 // An index has 4,096 values, so that objects share them.
@@ -215,14 +140,6 @@ func TestAStopBeforeTheHandlersIsNoError(t *testing.T) {
 	})
 }
 
-// In tests with these, the caches do not change, as with watches that deliver nothing.
-func holdFoos(f *fixture)     { f.Hold("foos") }
-func holdChildren(f *fixture) { f.Hold(children) }
-func holdAll(f *fixture) {
-	holdFoos(f)
-	holdChildren(f)
-}
-
 // In these tests the cache of Foos stays stale for a long time, as after a restore of etcd from
 // a backup, or with a watch that delivers nothing.
 
@@ -268,7 +185,8 @@ func TestNewFooThatOnlyTheCacheHasGetsOneChild(t *testing.T) {
 // neverDone is the DoneChecker of a cache that never syncs.
 type neverDone struct{}
 
-func (neverDone) Name() string          { return "never" }
+func (neverDone) Name() string { return "never" }
+
 func (neverDone) Done() <-chan struct{} { return nil }
 
 func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
@@ -278,14 +196,6 @@ func TestNothingIsWrittenBeforeTheCachesAreFull(t *testing.T) {
 		advance(time.Hour)
 		f.ExpectWrites()
 	})
-}
-
-// askToSync sets the annotation that asks for a sync, as a user does.
-func (f *fixture) askToSync(name, request string) {
-	f.T.Helper()
-	foo := f.StoredFoo(name)
-	foo.Annotations = map[string]string{f.kind.SyncRequested(): request}
-	f.Put(foo)
 }
 
 // replaceStatus replaces the status of the Foo "a", as another client, 10 ms later.
@@ -379,5 +289,109 @@ func TestAnAnsweredSyncIsNotRepeated(t *testing.T) {
 		f.change("web", footest.Drifted)
 		advance(time.Second)
 		f.expectWanted() // a request that is too long does not make the live Foo differ from the cached one
+	})
+}
+
+// waiting returns Foos that want a name that "b" has, as their statuses say.
+func waiting(count int) []runtime.Object {
+	ready := footest.Ready(metav1.ConditionFalse, conflict, footest.ConflictWithB, footest.Earlier)
+	status := samplev1alpha1.FooStatus{ObservedGeneration: 1, Conditions: footest.Stalled(ready)}
+	var foos []runtime.Object
+	for i := range count {
+		foos = append(foos, footest.Foo(fmt.Sprintf("w%d", i), footest.WithStatus(status)))
+	}
+	return foos
+}
+
+// To queue all of them would be 10,000 keys and 100 ms of syncs for each status.
+func TestAStatusOfATakenChildConcernsNobodyWhoWaitsForItsName(t *testing.T) {
+	test(t, world(footest.Child("b")), func(f *fixture) {
+		for _, foo := range waiting(10_000) {
+			footest.Must(t, f.kind.Owners.Cache.Add(foo.(*samplev1alpha1.Foo)))
+		}
+		f.drainQueue()
+		f.primary.updated(footest.Child("b"), footest.Child("b", footest.AtVersion("21")))
+		f.expectQueued(1, "a status") // its own Foo
+		f.primary.updated(footest.Child("b", footest.AtVersion("21")), footest.Child("c", footest.AtVersion("22")))
+		if n := f.queue.Len(); n > 2*maxAsking+2 { // for both states
+			t.Errorf("a change of the owner queues %d Foos", n)
+		}
+	})
+}
+
+// Each of these requests must not cause a write for each Foo.
+func TestWhoHasANameIsNotWrittenWithEachChange(t *testing.T) {
+	foos := waiting(50)
+	testRunning(t, append(foos, footest.Child("b")), func(f *fixture) {
+		advance(time.Second)
+		f.ExpectWrites()
+		for i := range 20 {
+			f.change("web", func(child footest.Object) {
+				owners := child.GetOwnerReferences()
+				owners[0].Name = fmt.Sprintf("nobody-%d", i)
+				child.SetOwnerReferences(owners)
+			})
+			advance(100 * time.Millisecond)
+		}
+		advance(time.Minute)
+		for i := range foos {
+			f.resync(fmt.Sprintf("w%d", i))
+		}
+		advance(time.Minute)
+		footest.ExpectEqual(t, "the number of statuses that were written", len(foos), f.Count(writeStatus))
+	})
+}
+
+func TestAFooThatGoesDuringItsSyncIsForgotten(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		f.On("update", "foos", func(clienttesting.Action) error {
+			f.DeleteFoo("a")
+			<-time.After(time.Second) // so that the event is handled before the response to the write
+			return fooGone
+		})
+		defer f.start(2)()
+		advance(time.Minute)
+		f.ExpectWrites(createChild, writeStatus)
+		f.expectForgotten("a")
+	})
+}
+
+// A change of a Foo in its back-off waits for the next sync. During a sync that has already
+// read the Foo, there may be no next one.
+func TestAChangeDuringASyncIsSyncedAlthoughTheFooIsInItsBackOff(t *testing.T) {
+	test(t, atRest(), func(f *fixture) {
+		foo := f.cachedFoo("a")
+		known := f.known.Of(foo)
+		known.ObserveCall(foo, fooModified)
+		f.known.Keep(footest.KeyOf(foo), known)
+		f.FailTimes(1, "get", "foos", apierrors.NewForbidden(footest.FoosResource.GroupResource(), "a", nil))
+		f.queue.Add(footest.KeyOf(foo))
+		f.processNextWorkItem(f.ctx)
+		f.On("get", "foos", func(clienttesting.Action) error {
+			changed := f.StoredFoo("a")
+			changed.Status.Conditions[0].Reason = "OfAnother"
+			f.Put(changed)
+			advance(time.Millisecond)
+			return nil
+		})
+		f.queue.Add(footest.KeyOf(foo))
+		f.processNextWorkItem(f.ctx)
+		f.ExpectWrites()
+		if f.queue.Len() == 0 {
+			t.Error("the change was not queued")
+		}
+	})
+}
+
+// A conflict without a reason must not cause live reads forever, if there is no longer a status to write.
+func TestFooWithTheLiveVersionIsReadLiveOnce(t *testing.T) {
+	test(t, world(settledFoo(), footest.Child("a", footest.Terminating)), func(f *fixture) {
+		f.FailTimes(1, "update", "foos", fooModified)
+		defer f.start(2)()
+		advance(0)
+		f.Put(footest.Child("a"))
+		advance(time.Minute)
+		f.ExpectWrites(writeStatus)
+		f.expectForgotten("a")
 	})
 }

@@ -1,28 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of the whole controller: with the kinds and objects of test/looptest, under the faults of
-// pkg/reconcile/reconciletest, and in every order of test/simulation/explore.
+// pkg/reconcile/reconciletest, and in every order of test/simulation/explore; and of its flags and its stop.
 
 package main
 
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"os"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
 
 	"example.com/sample-controller/internal/kinds"
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	fooinformers "example.com/sample-controller/pkg/generated/informers/externalversions"
+	"example.com/sample-controller/pkg/process/election"
 	"example.com/sample-controller/pkg/process/metrics"
+	"example.com/sample-controller/pkg/process/serving"
 	"example.com/sample-controller/pkg/reconcile/memory"
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/reconciletest"
@@ -168,4 +176,29 @@ var exploredState = explore.State{
 	"memory.Transition":   "from unanswered",
 	"memory.CRDMismatch":  "Clock:not Resource:not retry:not none:not pruned:not",
 	"memory.Replaced":     "Clock:not byKey",
+}
+
+// A process that is killed at the end of its grace period keeps the Lease, and loses Events.
+func TestAStopTakesLessThanTheGracePeriod(t *testing.T) {
+	data, err := os.ReadFile("artifacts/deploy/workload/deployment.yaml")
+	footest.Must(t, err)
+	var manifest appsv1.Deployment
+	footest.Must(t, yaml.Unmarshal(data, &manifest))
+	grace := time.Duration(*manifest.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	if all := drainTimeout + election.ReleaseTimeout + flushTimeout + serving.ShutdownTimeout; all >= grace {
+		t.Errorf("a stop may take %v of %v", all, grace)
+	}
+}
+
+func TestThisProgramsFlagsAreChecked(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"-image=mirror/nginx:1 -omit-pod-user -max-rollouts=0 -fight-period=1s": "<nil>",
+		"-image= -workers=0": `-image="": must be the name of an image; -workers=0`,
+		"-max-rollouts=-1":   "-max-rollouts=-1: must be 0 (no limit) or more",
+		"-fight-period=0":    "-fight-period=0s: must be 1s or more",
+	} {
+		if _, err := parse(strings.Fields(arguments), nil); !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: %v, want %s", arguments, err, want)
+		}
+	}
 }

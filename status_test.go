@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of the status: of the condition Ready while writes fail, are refused, or are not stored
-// as sent; of status writes and their Events; and of stale Foos.
+// as sent; of status writes and their Events; and of failures in the log.
 
 package main
 
@@ -20,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/pkg/reconcile/queue"
@@ -144,24 +146,6 @@ func TestADeniedStatusStopsNoOthers(t *testing.T) {
 		advance(time.Minute)
 		f.ExpectReady("b", afterCreate())
 	})
-}
-
-// written returns the status that was written, or nil.
-func (f *fixture) written() (status *samplev1alpha1.FooStatus) {
-	for _, action := range f.Foos.Actions() {
-		if action, ok := action.(clienttesting.UpdateAction); ok {
-			status = &action.GetObject().(*samplev1alpha1.Foo).Status
-		}
-	}
-	return status
-}
-
-// afterCreate returns the condition Ready of a Foo whose child has just been created.
-func afterCreate() string {
-	if footest.Primary.Unready(footest.Primary.Created(footest.Primary.New(footest.Foo("a")))) != "" {
-		return "False Progressing of 1"
-	}
-	return "True Available of 1"
 }
 
 // A client that replaces a status each time does not set the pace. A status that is replaced
@@ -350,4 +334,48 @@ func TestAStoredStatusEndsItsBackOffBesideAFailingChild(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The failures of a tenant's Foos must not fill the log: 10,000 Foos that a quota refuses would
+// log 33 lines per second.
+func TestAFailureThatRepeatsIsLoggedOnceAnHour(t *testing.T) {
+	test(t, world(footest.Foo("a")), func(f *fixture) {
+		logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))
+		f.ctx = klog.NewContext(f.ctx, logger)
+		log := logger.GetSink().(ktesting.Underlier).GetBuffer()
+		f.Refuse("create", children, serverFails)
+		first := f.Refuse("create", children, quotaExceeded)
+		defer f.start(1)()
+		expect := func(after time.Duration, want int) {
+			t.Helper()
+			advance(after)
+			if lines := strings.Count(log.String(), "Sync failed"); lines != want {
+				t.Errorf("%v later there are %d lines, not %d:\n%s", after, lines, want, log)
+			}
+		}
+		expect(50*time.Minute, 1)
+		first.Over.Store(true)
+		expect(55*time.Minute, 2) // the last attempt with the first cause came after 47 minutes
+		expect(15*time.Minute, 3) // an hour after the second cause
+	})
+}
+
+func TestADeletedFooHoldsUpNoOther(t *testing.T) {
+	test(t, atRest(), func(f *fixture) {
+		key := footest.KeyOf(settledFoo())
+		f.rollouts.Limit = 1
+		f.rollouts.Begin(key)
+		for range 4 { // one more than are written at once
+			f.replaced.Observe(settledFoo())
+		}
+		f.DeleteFoo("a")
+		advance(0)
+		footest.Must(t, f.sync())
+		if wait := f.rollouts.Begin(footest.KeyOf(footest.Foo("b"))); wait > 0 {
+			t.Errorf("the rollout of another Foo waits for %s", wait)
+		}
+		if wait := f.replaced.Wait(settledFoo()); wait > 0 {
+			t.Errorf("a status of the next Foo waits for %s", wait)
+		}
+	})
 }

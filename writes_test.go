@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Tests of the writes of children: the live reads before them, adoption, children with earlier
-// names, others who deny, change or undo writes, and the metrics of writes.
+// names, others who deny, change or undo writes, the metrics of writes, and calls that hang.
 
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
-	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	fooscheme "example.com/sample-controller/pkg/generated/clientset/versioned/scheme"
 	"example.com/sample-controller/pkg/reconcile/failure"
+	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/footest"
 )
 
@@ -137,36 +140,6 @@ func TestAnAdoptionThatIsUndoneIsNotRepeated(t *testing.T) {
 			t.Errorf("the status counts Pods that are not the Foo's: %+v", got)
 		}
 	})
-}
-
-// admitChildren adds an admission webhook that changes each child in one operation, or in all.
-func (f *fixture) admitChildren(in string, changes ...footest.ChildOption) {
-	f.API.Admit = func(operation string, sent footest.Object) error {
-		for _, change := range changes {
-			if footest.Primary.Is(sent) && (operation == in || in == "") {
-				change(sent)
-			}
-		}
-		return nil
-	}
-}
-
-// expectStalled checks the reason of the Foo's condition Stalled; "" means no condition.
-func (f *fixture) expectStalled(want string) {
-	f.T.Helper()
-	got, stalled := "", meta.FindStatusCondition(f.cachedFoo("a").Status.Conditions, samplev1alpha1.ConditionStalled)
-	if stalled != nil {
-		got = strings.TrimPrefix(string(stalled.Status)+" "+stalled.Reason, "True ")
-	}
-	footest.ExpectEqual(f.T, "the reason of the condition Stalled", want, got)
-}
-
-// denial returns the response to a request that an admission webhook denies with a code of its
-// choice. The API server passes it on (k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
-func denial(code int32, reason metav1.StatusReason) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: `admission webhook "names.example.com" denied the request: taken`,
-	}}
 }
 
 // denials look like lost races, except for one that looks like nothing known.
@@ -337,4 +310,82 @@ func TestAFailedReadNamesItsChild(t *testing.T) {
 			t.Errorf("the condition is %q", ready.Message)
 		}
 	})
+}
+
+// Calls for children in the namespace of footest hang. Only -workers syncs run at the same time,
+// and another namespace, whose Foos come while all calls hang and when they end, waits for none.
+func TestCallsThatHangDelayNoOtherNamespace(t *testing.T) {
+	for _, workers := range []int{1, 2, 4} {
+		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
+			var foos []runtime.Object
+			for i := range 20 {
+				foos = append(foos, footest.Foo(fmt.Sprint("hangs-", i), footest.WithChildName(fmt.Sprint("hangs-", i))))
+			}
+			test(t, foos, func(f *fixture) {
+				create, served := f.primary.row.Create, map[string]time.Time{}
+				var calls atomic.Int32
+				f.primary.row.Create = func(ctx context.Context, child plan.Object, options metav1.CreateOptions) (plan.Object, error) {
+					if child.GetNamespace() == footest.Namespace {
+						if n := calls.Add(1); n > 4 {
+							t.Errorf("%d calls of one namespace hang", n)
+						}
+						defer calls.Add(-1)
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					served[child.GetName()] = time.Now()
+					return create(ctx, child, options)
+				}
+				defer f.start(workers)()
+				for i, at := range []time.Duration{time.Second, 29 * time.Second, 50 * time.Millisecond, time.Minute} {
+					advance(at)
+					name := fmt.Sprint("quick-", i)
+					other, asked := footest.Foo(name, footest.WithChildName(name)), time.Now()
+					other.Namespace = "team-b"
+					f.Put(other)
+					advance(250 * time.Millisecond)
+					if took := served[name].Sub(asked); took < 0 || took > 200*time.Millisecond {
+						t.Errorf("after another %v, a Foo of the other namespace of %v was synced at %v", at, asked, served[name])
+					}
+				}
+			})
+		})
+	}
+}
+
+// During a call, the Lease is lost or the controller is stopped.
+func TestWhatBecomesOfACallUnderWay(t *testing.T) {
+	for name, row := range map[string]struct {
+		end func(stop, lose context.CancelFunc)
+		cut bool
+	}{
+		"the Lease is lost": {func(_, lose context.CancelFunc) { lose() }, true},
+		"a stop":            {func(stop, _ context.CancelFunc) { stop() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test(t, world(footest.Foo("a"), footest.Foo("b", footest.WithChildName("b"))), func(f *fixture) {
+				release, cut := f.hang()
+				ctx, stop := context.WithCancel(f.ctx)
+				leaseCtx, lose := context.WithCancel(f.ctx)
+				stopped := false
+				go func() {
+					f.runWorkers(ctx, leaseCtx, 1, f.handlersSynced)
+					stopped = true
+				}()
+				synctest.Wait()
+				row.end(stop, lose)
+				synctest.Wait()
+				if isCut := cut.Load() > 0; isCut != row.cut || stopped != row.cut {
+					t.Errorf("the call was cut off: %v, and the controller has stopped: %v", isCut, stopped)
+				}
+				close(release)
+				synctest.Wait()
+				stop()
+				lose()
+				if !stopped || !row.cut && f.Count(writeStatus) != 1 { // not for the other Foo
+					t.Errorf("it has stopped: %v, after %v", stopped, f.TakeWrites())
+				}
+			})
+		})
+	}
 }
