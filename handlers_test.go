@@ -63,24 +63,6 @@ func TestFoosInDeletionDoNotWaitForAName(t *testing.T) {
 	})
 }
 
-// An index has 4,096 values, so that objects share them.
-func TestOthersInTheSameBucketAreIgnored(t *testing.T) {
-	test(t, world(), func(f *fixture) {
-		var foos []*samplev1alpha1.Foo
-		for i := range 5000 {
-			name := fmt.Sprint("foo-", i)
-			foo := footest.Foo(name, footest.WithChildName(name))
-			footest.Must(t, f.kind.Owners.Cache.Add(foo))
-			footest.Must(t, f.primary.row.Cache.Add(footest.Primary.Stored(foo)))
-			foos = append(foos, foo)
-		}
-		for _, foo := range foos {
-			footest.ExpectEqual(t, "what the Foo controls", []string{foo.Name}, footest.NamesOf(f.kind.ControlledBy(f.primary.row, foo)))
-			footest.ExpectEqual(t, "who wants the child", []cache.ObjectName{footest.KeyOf(foo)}, f.kind.AskingFor(f.primary.row, footest.KeyOf(foo), 2))
-		}
-	})
-}
-
 // expectNext checks which Foo a worker gets next.
 func (f *fixture) expectNext(want string) {
 	f.T.Helper()
