@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// FuzzDecide and FuzzTrimForCache: decisions and statuses for arbitrary objects, whole and trimmed.
+// FuzzTrimForCache: decisions and statuses for arbitrary objects, whole and trimmed.
 
 package kinds
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -78,96 +77,8 @@ func (w world) statusAfter(after result, now metav1.Time) plan.Owner {
 	return w.OwnerKind.WithStatus(w.foo, []*plan.Step{step, ready}, []plan.Outcome{outcome, found}, now)
 }
 
-// FuzzDecide decides and calculates the status for arbitrary objects. A decision changes
-// nothing that belongs to others, and after it nothing is left to do. The API server accepts
-// the status, and calculating it again does not change it.
-func FuzzDecide(f *testing.F) {
-	footest.AddSeeds(f, footest.FuzzSeeds)
-	f.Fuzz(func(t *testing.T, script, noise []byte, words string) {
-		eachWorld(t, script, noise, words, func(r row, w *footest.FuzzWorld) { r.decide(t, w) })
-	})
-}
-
-func (r row) decide(t *testing.T, fuzzed *footest.FuzzWorld) {
-	t.Helper()
-	w := r.worldOf(fuzzed)
-	foo, objects := plan.CopyOf(w.foo), make([]plan.Object, 0, len(w.objects))
-	for _, object := range w.objects {
-		objects = append(objects, plan.CopyOf(object))
-	}
-
-	decided := w.decide()
-	checkDecision(t, w, decided)
-	status := w.statusAfter(w.outcomeOf(decided), footest.Now)
-	footest.CheckStatus(t, status)
-	footest.ExpectEqual(t, "the Foo that was read", foo, w.foo)
-	footest.ExpectEqual(t, "the list of objects that was read", objects, w.objects)
-
-	checkSettles(t, w, decided, status)
-}
-
 func writes(action plan.Action) bool {
 	return action == plan.ActionCreate || action == plan.ActionUpdate || action == plan.ActionAdopt
-}
-
-// checkDecision fails if a decision would write an object that it may not.
-func checkDecision(t *testing.T, w world, decided *plan.Step) {
-	t.Helper()
-	named := w.named()
-	switch decided.Action {
-	case plan.ActionCreate:
-		if named != nil {
-			t.Errorf("a %s that exists is created", w.Kind)
-		}
-		footest.CheckWanted(t, w.Desired(w.foo, nil, w.view()), w.foo)
-	case plan.ActionNone:
-		if w.kind.Wanted(w.foo) {
-			footest.CheckWanted(t, named, w.foo)
-		}
-	case plan.ActionUpdate:
-		if !footest.BelongsTo(named, w.foo) || named.GetDeletionTimestamp() != nil {
-			t.Errorf("a %s is updated that the Foo does not control", w.Kind)
-		}
-		checkUpdate(t, w)
-	case plan.ActionAdopt:
-		if !footest.HandedOverTo(named, w.foo) {
-			t.Errorf("a %s is adopted that does not ask for it", w.Kind)
-		}
-		checkUpdate(t, w)
-	}
-	if (plan.IsTerminating(w.foo) || w.foo.IsSuspended()) && (writes(decided.Action) || len(decided.Obsolete) > 0) {
-		t.Errorf("a Foo that is being deleted or suspended causes writes: %s, and %d deletions", decided.Action, len(decided.Obsolete))
-	}
-	for _, object := range decided.InService {
-		if named != nil && w.kind.Unready(named) == "" && w.kind.Differs(named, w.foo) == "" && footest.BelongsTo(named, w.foo) && named.GetDeletionTimestamp() == nil {
-			t.Errorf("%s %s stays in service although its successor is ready", w.Kind, object.GetName())
-		}
-	}
-	for _, object := range decided.Obsolete {
-		wanted := w.kind.Wanted(w.foo)
-		if !footest.BelongsTo(object, w.foo) || wanted && object.GetName() == w.kind.Name(w.foo) || object.GetDeletionTimestamp() != nil {
-			t.Errorf("%s %s may not be deleted", w.Kind, object.GetName())
-		}
-		if wanted && !writes(decided.Action) && !footest.BelongsTo(named, w.foo) {
-			t.Errorf("%s %s is deleted while the Foo has no other", w.Kind, object.GetName())
-		}
-	}
-}
-
-// checkUpdate fails if the update of an object does not bring it to its desired state, or
-// changes more.
-func checkUpdate(t *testing.T, w world) {
-	t.Helper()
-	named := w.named()
-	desired := w.DesiredUpdate(named, w.foo, w.view())
-	if desired == nil {
-		t.Fatal("the decision is an update, but there is nothing to update")
-	}
-	if desired.GetResourceVersion() != named.GetResourceVersion() || desired.GetUID() != named.GetUID() {
-		t.Errorf("the update does not carry the UID and resourceVersion of the %s", w.Kind)
-	}
-	footest.CheckWanted(t, desired, w.foo)
-	footest.CheckOthersKept(t, named, desired, w.foo)
 }
 
 // outcomeOf returns the outcome of a sync that carries out a decision. The API server
@@ -188,39 +99,6 @@ func (w world) outcomeOf(decided *plan.Step) result {
 		result.Current = w.DesiredUpdate(w.named(), w.foo, w.view())
 	}
 	return result
-}
-
-// checkSettles fails if, after a decision was carried out and reported, there is still
-// something to do or to report.
-func checkSettles(t *testing.T, w world, decided *plan.Step, status plan.Owner) {
-	t.Helper()
-	result := w.outcomeOf(decided)
-	later := metav1.NewTime(footest.Now.Add(1))
-	after := world{row: w.row, foo: status}
-	footest.ExpectEqual(t, "the status when nothing has happened since", status, after.statusAfter(result, later))
-	if result.Failure != nil {
-		return
-	}
-	if result.Current != nil {
-		after.objects = append(after.objects, result.Current)
-	}
-	for _, object := range w.objects {
-		if !slices.Contains(decided.Obsolete, object) && after.find(object.GetName()) == nil {
-			after.objects = append(after.objects, object)
-		}
-	}
-	again := after.decide()
-	// The object may be ready as soon as it is written.
-	if writes(again.Action) || len(again.Obsolete) > 0 && !slices.Equal(again.Obsolete, decided.InService) {
-		t.Errorf("after %s the next decision is %s, and %d deletions", decided.Action, again.Action, len(again.Obsolete))
-	}
-	for _, object := range after.controlled() {
-		if has := result.Current; has != nil && has.GetDeletionTimestamp() == nil && !plan.IsTerminating(after.foo) && !after.foo.IsSuspended() &&
-			object != has && object.GetDeletionTimestamp() == nil && !slices.Contains(decided.InService, object) {
-			t.Errorf("%s %s is left over", w.Kind, object.GetName())
-		}
-	}
-	footest.ExpectEqual(t, "the status after a second look", status, after.statusAfter(after.outcomeOf(again), later))
 }
 
 // TestFuzzSeedsReachEveryDecisionAndReason checks that the seeds cover what they claim
