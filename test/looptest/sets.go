@@ -182,24 +182,6 @@ func (l Loop) TestASetGrowsAndShrinksTheLastFirst(t *testing.T) {
 	})
 }
 
-func (l Loop) TestOneOfASetIsWrittenAfterTheOther(t *testing.T) {
-	l.testShards(t, oneAtATime, 3, func(f *fixture) {
-		f.expectShards("the first is not ready", "web-0")
-		f.become("yes", "web-0")
-		f.expectShards("the first is ready", "web-0", "web-1")
-		f.become("yes", "web-1")
-		f.become("yes", "web-2")
-		f.ExpectReady("a", "True Available of 1")
-		f.become("no", "web-0")
-		drifted := f.shard("web-2")
-		drifted.Labels["owned"] = "no"
-		f.store(drifted)
-		footest.ExpectEqual(f.T, "a later one while the first is not ready", "no", f.shard("web-2").Labels["owned"])
-		f.become("yes", "web-0")
-		footest.ExpectEqual(f.T, "a later one when the first is ready", "yes", f.shard("web-2").Labels["owned"])
-	})
-}
-
 func (l Loop) TestARenamedSetStaysInService(t *testing.T) {
 	l.testShards(t, plain, 2, func(f *fixture) {
 		f.become("yes", "web-0", "web-1")

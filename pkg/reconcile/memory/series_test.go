@@ -148,20 +148,6 @@ func TestRepairsAreThoseOfOneSpec(t *testing.T) {
 	footest.ExpectEqual(t, "the wait after its first repair", 0*time.Second, r.againFor(newer, DefaultFightPeriod, now))
 }
 
-// A longer period also catches opponents that act at longer intervals.
-func TestAnOpponentThatActsOnceInAPeriodIsInAFight(t *testing.T) {
-	for interval, want := range map[time.Duration]bool{59 * time.Minute: true, 61 * time.Minute: false} {
-		r, now := &Series{}, time.Unix(0, 0)
-		for range freeRepairs + 1 {
-			r.againFor(foo, time.Hour, now)
-			r.Observe(foo, byOther, now)
-			now = now.Add(interval)
-		}
-		fight, _ := r.Fight(false, time.Hour, now.Add(-interval))
-		footest.ExpectEqual(t, fmt.Sprint("a fight at intervals of ", interval), want, fight != nil)
-	}
-}
-
 // Whoever makes an object chooses its name and its owner reference, so that any number may have to
 // be deleted. The one with the most repairs stays known.
 func TestTheObjectsWhoseRepairsAreKnownAreBounded(t *testing.T) {
