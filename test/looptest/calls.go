@@ -324,7 +324,7 @@ func (l Loop) TestAReferenceIsReadAgainWhenItIsDue(t *testing.T) {
 		ref.Poll = 24 * time.Hour
 	}, func(f *fixture, _ func()) {
 		at.Store(footest.Now.Add(30 * time.Minute).Unix())
-		f.become("yes", "web-0")
+		f.becomeReady("web-0")
 		f.store(secret("1"))
 		f.requestSync("1")
 		f.ExpectReady("a", "True Available of 1")

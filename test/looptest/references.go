@@ -71,7 +71,7 @@ func (l Loop) forBoth(t *testing.T, change func(ref *plan.Ref[*samplev1alpha1.Fo
 
 func (l Loop) TestAReferenceIsFollowed(t *testing.T) {
 	l.forBoth(t, asDeclared, func(f *fixture, see func()) {
-		f.become("yes", "web-0")
+		f.becomeReady("web-0")
 		ready := f.ExpectReady("a", "False SecretMissing of 1")
 		footest.ExpectEqual(f.T, "the message", `Secret "web" does not exist in the namespace team-a: create it, or change spec.deploymentName`, ready.Message)
 		f.store(secret("1"))
@@ -125,7 +125,7 @@ func (l Loop) TestManyOwnersNameOneSecret(t *testing.T) {
 			f.Put(foo)
 		}
 		f.store(secret("1"))
-		f.become("yes", "web-0")
+		f.becomeReady("web-0")
 		f.TakeWrites()
 		f.store(secret("2"))
 		advance(time.Minute)
@@ -146,7 +146,7 @@ func (l Loop) TestReferencesAreReadForEachSpec(t *testing.T) {
 		f.ExpectReady("a", "True Available of 1")
 		f.TakeWrites()
 		f.respec(scaleTo(1))
-		f.become("yes", "web-0")
+		f.becomeReady("web-0")
 		f.ExpectReady("a", "True Available of 2")
 		footest.ExpectEqual(t, "the reads of the Secret", 1, f.Count("get secrets"))
 		f.TakeWrites()
@@ -175,14 +175,14 @@ func (l Loop) TestAReferenceThatMayNotBeRead(t *testing.T) {
 		advance(2 * plan.DefaultPoll)
 		synctest.Wait()
 		forbidden := f.Refuse("get", "secrets", apierrors.NewForbidden(secrets.GroupResource(), "web", nil))
-		f.become("yes", "web-0")
+		f.becomeReady("web-0")
 		advance(2 * time.Minute)
 		f.ExpectReady("a", "False SecretFailed of 1")
 		f.respec(scaleTo(2))
 		f.expectShards("the children are synced", "web-0", "web-1")
 		forbidden.Over.Store(true)
 		advance(10 * time.Minute)
-		f.become("yes", "web-1")
+		f.becomeReady("web-1")
 		f.ExpectReady("a", "True Available of 2")
 	})
 }
@@ -192,7 +192,7 @@ func (l Loop) TestAReferenceThatMayNotBeRead(t *testing.T) {
 func (l Loop) TestWhoUndoesWhatFollowsAReferenceIsAnOpponent(t *testing.T) {
 	l.testRow(t, naming(true, asDeclared), footest.Foo("a", footest.WithReplicas(1)), func(f *fixture) {
 		f.store(secret("1"))
-		f.become("yes", "web-0")
+		f.becomeReady("web-0")
 		f.TakeWrites()
 		for range 60 {
 			shard := f.shard("web-0")

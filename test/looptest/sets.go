@@ -127,12 +127,12 @@ func (f *fixture) shard(name string) *corev1.ConfigMap {
 	return object.(*corev1.ConfigMap)
 }
 
-// becomeReady makes ConfigMaps ready, or not, and lets the controller act.
-func (f *fixture) become(ready string, names ...string) {
+// becomeReady makes ConfigMaps ready, and lets the controller act.
+func (f *fixture) becomeReady(names ...string) {
 	f.T.Helper()
 	for _, name := range names {
 		shard := f.shard(name)
-		metav1.SetMetaDataLabel(&shard.ObjectMeta, "ready", ready)
+		metav1.SetMetaDataLabel(&shard.ObjectMeta, "ready", "yes")
 		f.store(shard)
 	}
 	advance(time.Minute)
@@ -162,10 +162,10 @@ func (l Loop) TestASetGrowsAndShrinksTheLastFirst(t *testing.T) {
 	l.testShards(t, plain, 2, func(f *fixture) {
 		f.expectShards("all are created at once", "web-0", "web-1")
 		f.ExpectReady("a", "False Progressing of 1")
-		f.become("yes", "web-0", "web-1")
+		f.becomeReady("web-0", "web-1")
 		f.ExpectReady("a", "True Available of 1")
 		f.respec(scaleTo(11))
-		f.become("yes", f.shardNames()...)
+		f.becomeReady(f.shardNames()...)
 		f.TakeWrites()
 		var deleted []string
 		synctest.Wait()
@@ -184,15 +184,15 @@ func (l Loop) TestASetGrowsAndShrinksTheLastFirst(t *testing.T) {
 
 func (l Loop) TestARenamedSetStaysInService(t *testing.T) {
 	l.testShards(t, plain, 2, func(f *fixture) {
-		f.become("yes", "web-0", "web-1")
+		f.becomeReady("web-0", "web-1")
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
 		f.expectShards("the new ones are not ready", "api-0", "api-1", "web-0", "web-1")
 		if message := footest.ReadyOf(f.StoredFoo("a").Status).Message; !strings.Contains(message, `"web-0" stays in service`) {
 			f.T.Errorf("the message is %q", message)
 		}
-		f.become("yes", "api-0")
+		f.becomeReady("api-0")
 		f.expectShards("one is not ready", "api-0", "api-1", "web-0", "web-1")
-		f.become("yes", "api-1")
+		f.becomeReady("api-1")
 		f.expectShards("all are ready", "api-0", "api-1")
 		f.ExpectReady("a", "True Available of 2")
 	})
@@ -201,8 +201,8 @@ func (l Loop) TestARenamedSetStaysInService(t *testing.T) {
 // A set that shrinks because its last is broken does not wait for that one.
 func (l Loop) TestASetShrinksWhileItsLastIsNotReady(t *testing.T) {
 	l.testShards(t, oneAtATime, 3, func(f *fixture) {
-		f.become("yes", "web-0")
-		f.become("yes", "web-1")
+		f.becomeReady("web-0")
+		f.becomeReady("web-1")
 		f.respec(scaleTo(2))
 		f.expectShards("the last is not ready", "web-0", "web-1")
 		f.ExpectReady("a", "True Available of 2")
@@ -212,7 +212,7 @@ func (l Loop) TestASetShrinksWhileItsLastIsNotReady(t *testing.T) {
 func (l Loop) TestARefusedOneOfASetDoesNotHoldUpTheOthers(t *testing.T) {
 	refused := apierrors.NewForbidden(configMaps.GroupResource(), "web-1", nil)
 	l.testShards(t, plain, 3, func(f *fixture) {
-		f.become("yes", "web-0", "web-1", "web-2")
+		f.becomeReady("web-0", "web-1", "web-2")
 		synctest.Wait()
 		f.On("create", "configmaps", func(action clienttesting.Action) error {
 			if action.(clienttesting.CreateAction).GetObject().(metav1.Object).GetName() == "api-1" {
@@ -222,7 +222,7 @@ func (l Loop) TestARefusedOneOfASetDoesNotHoldUpTheOthers(t *testing.T) {
 		})
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
 		f.expectShards("one is refused", "api-0", "api-2", "web-0", "web-1", "web-2")
-		f.become("yes", "api-0", "api-2")
+		f.becomeReady("api-0", "api-2")
 		ready := f.ExpectReady("a", "False ConfigMapFailed of 2")
 		if !strings.Contains(ready.Message, "web-1") {
 			f.T.Errorf("the message is %q", ready.Message)
@@ -239,7 +239,7 @@ func (l Loop) TestASetNamesEachOnce(t *testing.T) {
 		}
 	}
 	l.testShards(t, twice, 2, func(f *fixture) {
-		f.become("yes", "web")
+		f.becomeReady("web")
 		f.expectShards("one", "web")
 		ready := f.ExpectReady("a", "False ConfigMapConflict of 1")
 		footest.ExpectEqual(f.T, "the message", `The Foo wants ConfigMap "web" twice: change spec.deploymentName`, ready.Message)
@@ -249,11 +249,11 @@ func (l Loop) TestASetNamesEachOnce(t *testing.T) {
 // TestNothingIsRememberedOfASetAtRest would fail if what has left a set stayed in memory.
 func (l Loop) TestNothingIsRememberedOfASetAtRest(t *testing.T) {
 	l.testShards(t, plain, 3, func(f *fixture) {
-		f.become("yes", "web-0", "web-1", "web-2")
+		f.becomeReady("web-0", "web-1", "web-2")
 		f.respec(func(spec *samplev1alpha1.FooSpec) { spec.DeploymentName = "api" })
-		f.become("yes", "api-0", "api-1", "api-2")
+		f.becomeReady("api-0", "api-1", "api-2")
 		advance(time.Hour)
-		f.become("yes", "api-0") // so that it is synced again, as at a resync
+		f.becomeReady("api-0") // so that it is synced again, as at a resync
 		f.expectForgotten()
 	})
 }
