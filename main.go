@@ -229,12 +229,15 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 		metadataInformers.Shutdown()
 	}
 	var reads []schema.GroupVersionResource
+	crds := map[string]string{}
 	for _, kind := range all {
 		reads = append(reads, kind.Reads()...)
+		if !kind.IsOthers() {
+			crds[kind.Resource.Group] = "kubectl apply --server-side -f artifacts/crd"
+		}
 	}
 	remedies := kubeclient.Remedies{
-		CRDs:        map[string]string{all[0].Resource.Group: "kubectl apply --server-side -f artifacts/crd"},
-		Permissions: "artifacts/deploy/permissions/controller.yaml", NamespacePermissions: "artifacts/deploy/namespaced",
+		CRDs: crds, Permissions: "artifacts/deploy/permissions/controller.yaml", NamespacePermissions: "artifacts/deploy/namespaced",
 	}
 	if err := clients.WaitUntilReadable(ctx, remedies, opts.Namespace, reads...); err != nil || ctx.Err() != nil {
 		return nil, stop, err
