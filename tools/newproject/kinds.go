@@ -18,12 +18,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// childType is one of Kubernetes' own kinds, with its names in Go.
-type childType struct {
+// builtInKind is one of Kubernetes' own kinds, with its names in Go.
+type builtInKind struct {
 	schema.GroupVersionKind
 
 	// Package is the type's package, such as k8s.io/api/networking/v1, and Alias its name in imports.
@@ -32,12 +33,15 @@ type childType struct {
 	GoGroup, GoVersion string
 	// Plural is used in clients and informers, and Resource in URLs.
 	Plural, Resource string
+	// ClusterScoped is true if its objects have no namespace.
+	ClusterScoped bool
 }
 
-// childOf finds the Kubernetes kind with the name GROUP/VERSION/Kind.
-func childOf(name string) (c childType, err error) {
-	refused := func(format string, args ...any) (childType, error) {
-		return childType{}, fmt.Errorf("-child=%s: %s", name, fmt.Sprintf(format, args...))
+// findKind finds the Kubernetes kind with the name GROUP/VERSION/Kind, the value of a flag. A controller can read and
+// write its objects.
+func findKind(flag, name string) (k builtInKind, err error) {
+	refused := func(format string, args ...any) (builtInKind, error) {
+		return builtInKind{}, fmt.Errorf("%s=%s: %s", flag, name, fmt.Sprintf(format, args...))
 	}
 	parts := strings.Split(name, "/")
 	if len(parts) == 2 {
@@ -46,31 +50,58 @@ func childOf(name string) (c childType, err error) {
 	if len(parts) != 3 {
 		return refused("must be GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress, or v1/ConfigMap")
 	}
-	c.GroupVersionKind = schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}
-	object, err := scheme.Scheme.New(c.GroupVersionKind)
+	k.GroupVersionKind = schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}
+	object, err := scheme.Scheme.New(k.GroupVersionKind)
 	if err != nil {
 		return refused("client-go does not know this kind: %v", err)
 	}
-	c.Package = reflect.TypeOf(object).Elem().PkgPath()
-	group := path.Base(path.Dir(c.Package))
-	c.Alias, c.GoGroup, c.GoVersion = group+c.Version, capitalized(group), capitalized(c.Version)
-	plural, _ := meta.UnsafeGuessKindToResource(c.GroupVersionKind)
-	c.Plural, c.Resource = pluralOf(c.Kind), plural.Resource
-	clients, ok := reflect.TypeFor[kubernetes.Interface]().MethodByName(c.GoGroup + c.GoVersion)
-	if !ok {
-		return refused("client-go has no client for this group and version")
+	k.Package = reflect.TypeOf(object).Elem().PkgPath()
+	group := path.Base(path.Dir(k.Package))
+	k.Alias, k.GoGroup, k.GoVersion = group+k.Version, capitalized(group), capitalized(k.Version)
+	plural, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
+	k.Plural, k.Resource = pluralOf(k.Kind), plural.Resource
+	if k.Resource == strings.ToLower(k.Kind) { // Endpoints
+		k.Plural = k.Kind
 	}
-	switch client, ok := clients.Type.Out(0).MethodByName(c.Plural); {
-	case !ok:
-		return refused("client-go has no client for %s", c.Plural)
-	case client.Type.NumIn() == 0:
-		return refused("%s are cluster-scoped: an owner and its objects must be in the same namespace", c.Plural)
+	client := method(reflect.TypeFor[kubernetes.Interface](), k.GoGroup+k.GoVersion, k.Plural)
+	informer := method(reflect.TypeFor[informers.SharedInformerFactory](), k.GoGroup, k.GoVersion, k.Plural)
+	if client == nil || informer == nil {
+		return refused("client-go has no client and informer for it")
 	}
-	return c, nil
+	for _, verb := range []string{"Get", "List", "Watch", "Create", "Patch", "Delete"} {
+		if _, ok := client.Out(0).MethodByName(verb); !ok {
+			return refused("it can't be watched and changed: the client of client-go has no %s", verb)
+		}
+	}
+	k.ClusterScoped = client.NumIn() == 0
+	return k, nil
+}
+
+// method returns the type of the last of the methods that are called on the result of each other, or nil.
+func method(of reflect.Type, names ...string) reflect.Type {
+	for i, name := range names {
+		method, ok := of.MethodByName(name)
+		if !ok {
+			return nil
+		}
+		if of = method.Type; i < len(names)-1 {
+			of = of.Out(0)
+		}
+	}
+	return of
+}
+
+// childOf finds the Kubernetes kind of the objects that a new kind owns.
+func childOf(name string) (builtInKind, error) {
+	k, err := findKind("-child", name)
+	if err == nil && k.ClusterScoped {
+		err = fmt.Errorf("-child=%s: %s are cluster-scoped: choose a kind whose objects are in a namespace", name, k.Plural)
+	}
+	return k, err
 }
 
 // isDeployment reports whether the children run Pods, so that their owner has a number of them.
-func (c childType) isDeployment() bool { return c.Kind == "Deployment" }
+func (k builtInKind) isDeployment() bool { return k.Kind == "Deployment" }
 
 // addition is a text that an added kind needs in front of a line of a file.
 type addition struct{ file, before, text string }
@@ -78,6 +109,9 @@ type addition struct{ file, before, text string }
 // addKind adds a kind to a project: its files, and its lines in others.
 func addKind(ctx context.Context, root, dir string, add request, childName string, out io.Writer) error {
 	p, err := open(ctx, root, "-into", dir)
+	if err == nil && p.Of != nil {
+		err = fmt.Errorf("-into=%s: is for %s of Kubernetes, and has no API for kinds of its own: generate another project", dir, p.Kinds)
+	}
 	if err != nil {
 		return refusal{err}
 	}
@@ -115,7 +149,7 @@ func (p *project) checkKind(n names) error {
 }
 
 // additions returns the lines of an added kind in files of the project.
-func (p *project) additions(n names, child childType) []addition {
+func (p *project) additions(n names, child builtInKind) []addition {
 	rule := func(group, resources, verbs string) string {
 		return fmt.Sprintf("- apiGroups: [%s]\n  resources: [%s]\n  verbs: [%s]\n", group, resources, verbs)
 	}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command newproject generates a project on the library in this repository: a controller for a kind of
-// your own.
+// your own, or for one of Kubernetes' own.
 //
 //	go run ./tools/newproject -module github.com/acme/widgets -group acme.dev -kind Widget -dir ../widgets
+//	go run ./tools/newproject -module github.com/acme/quotas -group acme.dev -kind-of v1/Namespace -dir ../quotas
 //	go run ./tools/newproject -update -dir ../widgets
 //	go run ./tools/newproject -add-kind Gadget -child v1/ConfigMap -into ../widgets
 //
@@ -47,6 +48,10 @@ type request struct {
 	Kind    string `json:"kind"`
 	Plural  string `json:"plural,omitempty"`
 	Short   string `json:"short,omitempty"`
+	// KindOf is the kind of Kubernetes that takes the place of Version, Kind, Plural and Short, or "".
+	KindOf string `json:"kindOf,omitempty"`
+	// Child is the kind of the objects that the kind owns.
+	Child string `json:"-"`
 	// Library is where the project has the library from: copyDir, or PATH@VERSION of a module.
 	Library string `json:"library"`
 	// Commit is that of the copy, for the reader.
@@ -75,6 +80,7 @@ func main() {
 const usage = `newproject generates a project on this library, updates such a project, or adds a kind to it.
 
 Usage: go run ./tools/newproject -module PATH -group DOMAIN -kind Kind -dir DIRECTORY
+       go run ./tools/newproject -module PATH -group DOMAIN -kind-of GROUP/VERSION/Kind -child GROUP/VERSION/Kind -dir DIRECTORY
        go run ./tools/newproject -update -dir DIRECTORY
        go run ./tools/newproject -add-kind Kind -child GROUP/VERSION/Kind -into DIRECTORY
 
@@ -87,7 +93,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("newproject", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&r.Module, "module", "", "Path of the new Go module, such as github.com/acme/widgets.")
-	flags.StringVar(&r.Group, "group", "", "API group, in a domain that you own, such as acme.dev.")
+	flags.StringVar(&r.Group, "group", "", "API group, in a domain that you own, such as acme.dev; with -kind-of, the prefix of labels and annotations.")
+	flags.StringVar(&r.KindOf, "kind-of", "", "Instead of -kind, one of Kubernetes' own kinds as GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress: a project without an API of its own.")
 	flags.StringVar(&r.Version, "version", "v1alpha1", "API version, such as v1beta1.")
 	flags.StringVar(&r.Kind, "kind", "", "Kind of the new resource, such as Widget or HTTPRoute.")
 	flags.StringVar(&r.Plural, "plural", "", "Plural of the kind in lower case, such as people, if it is irregular.")
@@ -96,7 +103,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&r.Library, "library", "", "Module and version to use as the library, such as github.com/acme/sample-controller@v0.4.0, instead of a copy of this clone.")
 	flags.StringVar(&added, "add-kind", "", "Add a kind, such as Gadget, to the project in -into.")
 	flags.StringVar(&into, "into", "", "Directory of the project that gets the kind. Use it only with -add-kind, -plural, -short and -child.")
-	flags.StringVar(&child, "child", "v1/ConfigMap", "Kind of the objects that the added kind owns, as GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress.")
+	flags.StringVar(&child, "child", "v1/ConfigMap", "Kind of the objects that the kind of -add-kind or -kind-of owns, as GROUP/VERSION/Kind, such as networking.k8s.io/v1/Ingress.")
 	isUpdate := flags.Bool("update", false, "Update the library in a generated project, and merge the changes of the loop. Use it only with -dir and -library.")
 	err := flags.Parse(args)
 	takes := func(names ...string) bool {
@@ -118,8 +125,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return refusal{errors.New("-update takes the names from the project: add only -dir and -library")}
 	case added != "" && (into == "" || !takes("add-kind", "into", "child", "plural", "short")):
 		return refusal{errors.New("-add-kind needs -into, and takes the other names from the project: add only -child, -plural and -short")}
-	case added == "" && !takes("module", "group", "version", "kind", "plural", "short", "dir", "library", "update"):
-		return refusal{errors.New("use -into and -child only with -add-kind")}
+	case r.KindOf != "" && !takes("module", "group", "kind-of", "child", "dir", "library"):
+		return refusal{errors.New("-kind-of takes the kind, its version and its names from Kubernetes: add only -module, -group, -child, -dir and -library")}
+	case added == "" && r.KindOf == "" && !takes("module", "group", "version", "kind", "kind-of", "plural", "short", "dir", "library", "update"):
+		return refusal{errors.New("use -into only with -add-kind, and -child only with -add-kind or -kind-of")}
 	}
 	root, err := findRoot()
 	switch {
@@ -129,6 +138,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return update(ctx, root, dir, r.Library, out)
 	case added != "":
 		return addKind(ctx, root, into, request{Kind: added, Plural: r.Plural, Short: r.Short}, child, out)
+	}
+	if r.Child = "apps/v1/Deployment"; r.KindOf != "" {
+		r.Child, r.Version = child, ""
 	}
 	return create(ctx, root, dir, r, out)
 }

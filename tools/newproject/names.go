@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -38,6 +39,8 @@ type names struct {
 	Kinds   string // the plural in Go identifiers: CacheClusters
 	Plural  string // the plural in URLs: cacheclusters
 	Short   string // the short name for kubectl, or empty
+	// Of is the kind of the project if that is one of Kubernetes' own. Group is then that of annotations.
+	Of *builtInKind
 }
 
 // deriveNames derives all names of a request, valid or not.
@@ -47,6 +50,10 @@ func deriveNames(r request) names {
 		Module: r.Module, Program: programOf(r.Module),
 		Group: r.Group, Package: strings.ReplaceAll(label, "-", ""), GoGroup: pascal(label),
 		Version: r.Version, Kind: r.Kind, Short: r.Short,
+	}
+	if of, err := findKind("-kind-of", r.KindOf); err == nil {
+		n.Of, n.Kind, n.Kinds, n.Plural, n.Version = &of, of.Kind, of.Plural, of.Resource, of.Version
+		return n
 	}
 	n.Kinds = pluralOf(r.Kind)
 	n.Plural = strings.ToLower(n.Kinds)
@@ -59,6 +66,14 @@ func deriveNames(r request) names {
 // Singular returns the kind in lower case, as in kubectl commands and the names of
 // generated files.
 func (n names) Singular() string { return strings.ToLower(n.Kind) }
+
+// resource returns the plural with the API group.
+func (n names) resource() string {
+	if n.Of != nil {
+		return schema.GroupResource{Group: n.Of.Group, Resource: n.Plural}.String()
+	}
+	return n.Plural + "." + n.Group
+}
 
 // ModelPackage returns the only name of the API's package in OpenAPI definitions by which the generators
 // find it.
@@ -152,6 +167,10 @@ var (
 // checked without the sources.
 func checkNames(r request) error {
 	n := deriveNames(r)
+	if r.KindOf != "" {
+		_, err := findKind("-kind-of", r.KindOf)
+		return errors.Join(checkModule(n), checkGroup(n), err)
+	}
 	return errors.Join(checkModule(n), checkGroup(n), checkVersion(n.Version), checkKind(n), checkPlural(n), checkShort(n.Short))
 }
 
@@ -179,9 +198,11 @@ func checkGroup(n names) error {
 	case len(problems) > 0:
 		return fmt.Errorf("-group=%s: %s", n.Group, strings.Join(problems, "; "))
 	case !strings.Contains(n.Group, "."):
-		return fmt.Errorf("-group=%s: must have a dot: a CustomResourceDefinition's group is a domain name, such as acme.dev", n.Group)
+		return fmt.Errorf("-group=%s: must have a dot: an API group is a domain name, such as acme.dev", n.Group)
 	case strings.HasSuffix("."+n.Group, ".k8s.io") || strings.HasSuffix("."+n.Group, ".kubernetes.io"):
 		return fmt.Errorf("-group=%s: must not be in k8s.io or kubernetes.io: these are protected, and require the approval of Kubernetes (the annotation api-approved.kubernetes.io)", n.Group)
+	case n.Of != nil: // no CustomResourceDefinition and no package is named after it
+		return nil
 	case len(n.Plural)+1+len(n.Group) > maxDomain:
 		return fmt.Errorf("-group=%s: %s.%s, the name of the CustomResourceDefinition, must have at most %d characters", n.Group, n.Plural, n.Group, maxDomain)
 	case !lowerWord.MatchString(n.Package):

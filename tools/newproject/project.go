@@ -42,8 +42,12 @@ var notInLibrary = []string{":!**/*_test.go", ":!**/*.md", ":!**/*.mk", ":!**/te
 
 // templates are the files that belong to a project, with GROUP, VERSION and KIND in their paths.
 //
-//go:embed all:template
+//go:embed all:template all:template-of
 var templates embed.FS
+
+// notOfOthers lists the templates that a project for one of Kubernetes' own kinds lacks: it has no API. In the place of some
+// others it has those of template-of.
+var notOfOthers = regexp.MustCompile(`^template/(pkg|artifacts|hack/update-codegen|hack/boilerplate|reconcile_test)`)
 
 // project is a project in a directory.
 type project struct {
@@ -73,7 +77,11 @@ func findRoot() (string, error) {
 // behind.
 func create(ctx context.Context, root, dir string, r request, out io.Writer) (err error) {
 	dir, err = checkDir(dir, root)
-	if err := errors.Join(checkNames(r), err, checkLibrary(r.Library)); err != nil {
+	child, childErr := childOf(r.Child)
+	if childErr == nil && r.Child == r.KindOf {
+		childErr = fmt.Errorf("-child=%s: is the kind of the owners, too: choose another", r.Child)
+	}
+	if err := errors.Join(checkNames(r), childErr, err, checkLibrary(r.Library)); err != nil {
 		return refusal{err}
 	}
 	beside, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
@@ -83,12 +91,14 @@ func create(ctx context.Context, root, dir string, r request, out io.Writer) (er
 	defer func() { err = errors.Join(err, os.RemoveAll(beside)) }()
 	r.Library = cmp.Or(r.Library, copyDir)
 	p := &project{deriveNames(r), r, root, filepath.Join(beside, "project"), beside}
-	err = steps(ctx, out,
-		step{"Writing the project", p.write},
-		step{"Generating clients and the CustomResourceDefinition", p.command("hack/update-codegen.sh")},
+	all := []step{{"Writing the project", func(ctx context.Context) error { return p.write(ctx, child) }}}
+	if p.Of == nil {
+		all = append(all, step{"Generating clients and the CustomResourceDefinition", p.command("hack/update-codegen.sh")})
+	}
+	err = steps(ctx, out, append(all,
 		step{"Tidying the module", p.command("go", "mod", "tidy")},
 		step{"Compiling", p.compile},
-		step{"Creating a git repository", p.commit})
+		step{"Creating a git repository", p.commit})...)
 	if err != nil {
 		return err
 	}
@@ -98,8 +108,8 @@ func create(ctx context.Context, root, dir string, r request, out io.Writer) (er
 	if err := os.Rename(p.dir, dir); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s contains a controller for %s (%s.%s, %s), in a git repository with one commit.\nIts README.md shows how to make it yours.\n",
-		dir, p.Kinds, p.Plural, p.Group, p.Version)
+	fmt.Fprintf(out, "\n%s contains a controller for %s (%s, %s), in a git repository with one commit.\nIts README.md shows how to make it yours.\n",
+		dir, p.Kinds, p.resource(), p.Version)
 	return nil
 }
 
@@ -118,7 +128,7 @@ func (p *project) command(arguments ...string) func(context.Context) error {
 }
 
 // write writes everything that is not generated.
-func (p *project) write(ctx context.Context) error {
+func (p *project) write(ctx context.Context, child builtInKind) error {
 	mod, err := os.ReadFile(filepath.Join(p.root, "go.mod"))
 	if err != nil {
 		return err
@@ -127,9 +137,8 @@ func (p *project) write(ctx context.Context) error {
 	mod = bytes.Replace(mod, []byte("module "+library), []byte("module "+p.Module), 1)
 	mod = append(ignored.ReplaceAll(mod, nil), "\nrequire "+library+" v0.0.0\n"...)
 	sum, err := os.ReadFile(filepath.Join(p.root, "go.sum"))
-	deployment, childErr := childOf("apps/v1/Deployment")
-	err = errors.Join(err, childErr, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE"),
-		p.fill(deployment, true), p.copyManifests(ctx), p.setLibrary(ctx), p.record())
+	err = errors.Join(err, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE"),
+		p.fill(child, true), p.copyManifests(ctx), p.setLibrary(ctx), p.record())
 	if err != nil {
 		return err
 	}
@@ -200,23 +209,40 @@ func (p *project) loop(ctx context.Context) (map[string][]byte, error) {
 		for _, own := range []string{"internal", "pkg/generated"} {
 			text = bytes.ReplaceAll(text, []byte(`"`+library+"/"+own), []byte(`"`+p.Module+"/"+own))
 		}
-		text, formatErr := format.Source(text)
+		text, formatErr := format.Source(p.withClients(text))
 		loop[filepath.Base(file)], err = text, errors.Join(err, readErr, formatErr)
 	}
 	return loop, err
 }
 
+// withClients returns Go code that imports client-go's clients in the place of generated ones, if the kind is one of
+// Kubernetes' own: they have the same methods.
+func (p *project) withClients(text []byte) []byte {
+	if p.Of == nil {
+		return text
+	}
+	for _, pair := range [][2]string{{"clientset/versioned/", "kubernetes/"}, {"clientset/versioned", "kubernetes"}, {"informers/externalversions", "informers"}} {
+		text = bytes.ReplaceAll(text, []byte(`"`+p.Module+"/pkg/generated/"+pair[0]), []byte(`"k8s.io/client-go/`+pair[1]))
+	}
+	return text
+}
+
 // fill writes the files of the templates: of the kind, and, if it is the project's first, all others.
-func (p *project) fill(child childType, isFirst bool) error {
+func (p *project) fill(child builtInKind, isFirst bool) error {
 	data := struct {
 		names
 
-		Child        childType
+		Child        builtInKind
 		IsDeployment bool
-	}{p.names, child, child.isDeployment()}
+	}{p.names, child, p.Of == nil && child.isDeployment()}
 	return fs.WalkDir(templates, "template", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !isFirst && !strings.Contains(name, "KIND") {
+		if err != nil || entry.IsDir() || !isFirst && !strings.Contains(name, "KIND") || p.Of != nil && notOfOthers.MatchString(name) {
 			return err
+		}
+		if of := strings.Replace(name, "template/", "template-of/", 1); p.Of != nil {
+			if _, err := fs.Stat(templates, of); err == nil {
+				name = of
+			}
 		}
 		return p.fillFile(name, data)
 	})
@@ -236,11 +262,11 @@ func (p *project) fillFile(name string, data any) error {
 	if err := filled.Execute(&out, data); err != nil {
 		return err
 	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "template/"), ".txt")
+	_, name, _ = strings.Cut(strings.TrimSuffix(name, ".txt"), "/")
 	name = strings.NewReplacer("GROUP", p.Package, "VERSION", p.Version, "KIND", p.Singular()).Replace(name)
 	result := out.Bytes()
 	if path.Ext(name) == ".go" {
-		if result, err = format.Source(result); err != nil {
+		if result, err = format.Source(p.withClients(result)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -259,7 +285,7 @@ var (
 // copyManifests copies the manifests of the installation under the project's names. The admission policy
 // stays: it is about the fields that a Foo owns.
 func (p *project) copyManifests(ctx context.Context) error {
-	manifests, err := p.tracked(ctx, "artifacts/deploy/**", ":!artifacts/deploy/permissions/admission-policy.yaml")
+	manifests, err := p.tracked(ctx, append([]string{"artifacts/deploy/**", ":!artifacts/deploy/permissions/admission-policy.yaml"}, p.notDeployed()...)...)
 	rename := strings.NewReplacer("- admission-policy.yaml\n", "", "sample-controller", p.Program, "samplecontroller.k8s.io", p.Group,
 		"foos", p.Plural, "FOO_", "", "Foos", p.Kinds, "Foo", p.Kind, "foo", p.Singular())
 	for _, name := range manifests {
@@ -270,9 +296,33 @@ func (p *project) copyManifests(ctx context.Context) error {
 			}
 			return comment
 		})
-		err = errors.Join(err, readErr, p.put(name, []byte(rename.Replace(kept))))
+		err = errors.Join(err, readErr, p.put(name, []byte(rename.Replace(p.withoutAPI(kept)))))
 	}
 	return err
+}
+
+// notDeployed lists the manifests that only projects with an API of their own have.
+func (p *project) notDeployed() []string {
+	switch {
+	case p.Of == nil:
+		return nil
+	case p.Of.ClusterScoped: // a Role can't grant anything on them
+		return []string{":!artifacts/deploy/permissions/users.yaml", ":!artifacts/deploy/namespaced/**"}
+	}
+	return []string{":!artifacts/deploy/permissions/users.yaml"}
+}
+
+// aboutAPI matches what manifests say about a CustomResourceDefinition, permissions that "go test -update" adds, and the
+// flag -image.
+var aboutAPI = regexp.MustCompile(`(?m)^- (?:\.\./)+crd\n|^- users.yaml\n|^(rules:\n)(?:#.*\n)*- apiGroups: \[samplecontroller(?s:.*?)(- apiGroups: \[""\])|` +
+	`^ +annotations:\n(?: +#.*\n)*.*/image: .*\n|^ +- -image=.*\n|^ +- name: FOO_IMAGE\n(?: {10}.*\n)+`)
+
+// withoutAPI returns a manifest of a project for one of Kubernetes' own kinds.
+func (p *project) withoutAPI(manifest string) string {
+	if p.Of == nil {
+		return manifest
+	}
+	return strings.Replace(aboutAPI.ReplaceAllString(manifest, "$1$2"), "containers.0.args.6", "containers.0.args.5", 1)
 }
 
 // errTaken explains compiler errors. Since the library compiles, only the new names can be the cause.
@@ -292,7 +342,7 @@ func (p *project) compile(ctx context.Context) error {
 
 // commit creates the project's repository.
 func (p *project) commit(ctx context.Context) error {
-	message := fmt.Sprintf("%s: a controller for %s\n\nKind %s in the group %s, %s, as generated by newproject.", p.Program, p.Kinds, p.Kind, p.Group, p.Version)
+	message := fmt.Sprintf("%s: a controller for %s\n\n%s, %s, as generated by newproject.", p.Program, p.Kinds, p.resource(), p.Version)
 	commit := []string{"git", "-c", "core.hooksPath=" + os.DevNull, "-c", "commit.gpgSign=false"}
 	if _, err := output(ctx, p.dir, "git", "var", "GIT_COMMITTER_IDENT"); err != nil { // git does not know the user
 		commit = append(commit, "-c", "user.name=newproject", "-c", "user.email=newproject@localhost")

@@ -20,16 +20,27 @@ import (
 // and a label more, a major version.
 const awkward = "-module=github.com/acme/edge-mice/v2 -group=my-team.mice.acme.dev -version=v1beta1 -kind=HTTPMouse -plural=httpmice -short=hm"
 
-// written returns a project of which nothing is generated.
+// ofKubernetes is a request for a project for one of Kubernetes' own kinds, whose name follows.
+const ofKubernetes = "-module=github.com/acme/edge-mice -group=acme.dev -kind-of="
+
+// written returns a project with awkward names of which nothing is generated.
 func written(t *testing.T) *project {
 	t.Helper()
+	return writtenFor(t, request{
+		Module: "github.com/acme/edge-mice/v2", Group: "my-team.mice.acme.dev", Version: "v1beta1", Kind: "HTTPMouse", Plural: "httpmice", Short: "hm",
+	}, "apps/v1/Deployment")
+}
+
+func writtenFor(t *testing.T, r request, childName string) *project {
+	t.Helper()
 	root, err := findRoot()
-	if err != nil {
+	child, childErr := childOf(childName)
+	r.Library = copyDir
+	p := &project{names: deriveNames(r), request: r, root: root, dir: t.TempDir()}
+	if err := errors.Join(err, childErr); err != nil {
 		t.Fatal(err)
 	}
-	r := request{"github.com/acme/edge-mice/v2", "my-team.mice.acme.dev", "v1beta1", "HTTPMouse", "httpmice", "hm", copyDir, ""}
-	p := &project{names: deriveNames(r), request: r, root: root, dir: t.TempDir()}
-	if err := p.write(t.Context()); err != nil {
+	if err := p.write(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -45,8 +56,13 @@ func (p *project) text(t *testing.T, name string) string {
 }
 
 func TestAProjectNamesNeitherFoosNorPackagesThatItLacks(t *testing.T) {
-	p := written(t)
-	foreign := regexp.MustCompile(`<%|\b[Ff]oos?\b|samplecontroller\.k8s|docs/|admission-policy|sample-controller/(internal|pkg/apis|pkg/generated)`)
+	checkForeign(t, written(t), ``)
+}
+
+// checkForeign fails if a project names what it lacks.
+func checkForeign(t *testing.T, p *project, more string) {
+	t.Helper()
+	foreign := regexp.MustCompile(more + `<%|\b[Ff]oos?\b|samplecontroller\.k8s|docs/|admission-policy|sample-controller/(internal|pkg/apis|pkg/generated)`)
 	err := filepath.WalkDir(p.dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			if entry.Name() == "third_party" {
@@ -65,6 +81,29 @@ func TestAProjectNamesNeitherFoosNorPackagesThatItLacks(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// Each has an owner or a child with another scope, group or name.
+func TestAProjectForAKindOfKubernetesHasNoAPI(t *testing.T) {
+	for kind, child := range map[string]string{
+		"v1/Node": "v1/ConfigMap", "rbac.authorization.k8s.io/v1/ClusterRole": "apps/v1/Deployment", "v1/Endpoints": "v1/ConfigMap",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			p := writtenFor(t, request{Module: "github.com/acme/edge-mice", Group: "acme.dev", KindOf: kind}, child)
+			checkForeign(t, p, `edge-mice/pkg|artifacts/crd$|- (\.\./)+crd|hack/update-codegen|users\.yaml|\bIMAGE\b|-image=|`)
+			for _, name := range []string{"pkg", "artifacts/examples", "hack/update-codegen.sh", "artifacts/deploy/permissions/users.yaml"} {
+				if _, err := os.Stat(filepath.Join(p.dir, name)); err == nil {
+					t.Errorf("the project has %s", name)
+				}
+			}
+			if args := p.text(t, "artifacts/deploy/workload/deployment.yaml"); !strings.Contains(args, "- edge-mice\n        env:\n        # In bytes.") {
+				t.Errorf("the Deployment is\n%s", args)
+			}
+			if err := p.command("go", "build", "./internal/kinds")(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -174,13 +213,21 @@ func TestTwoKindsOfAProjectMayOwnTheSameType(t *testing.T) {
 // TestFailureLeavesNothingBehind interrupts the work, and makes requests that are refused.
 func TestFailureLeavesNothingBehind(t *testing.T) {
 	for say, test := range map[string]struct{ args, want string }{
-		"an interrupt":            {awkward, "context canceled"},
-		"a bad name":              {awkward + " -group=acme", "must have a dot"},
-		"a library of no version": {awkward + " -library=github.com/acme/lib", "a module and a version"},
-		"a bad flag":              {"-modul=github.com/acme/widgets", "-modul"},
-		"an argument":             {"Widget", "unexpected argument"},
-		"no project":              {"-update", "must be the work tree of a git repository"},
-		"a kind for no project":   {"-add-kind=Gadget", "-add-kind needs -into"},
+		"an interrupt":                  {awkward, "context canceled"},
+		"a bad name":                    {awkward + " -group=acme", "must have a dot"},
+		"a library of no version":       {awkward + " -library=github.com/acme/lib", "a module and a version"},
+		"a bad flag":                    {"-modul=github.com/acme/widgets", "-modul"},
+		"an argument":                   {"Widget", "unexpected argument"},
+		"no project":                    {"-update", "must be the work tree of a git repository"},
+		"a kind for no project":         {"-add-kind=Gadget", "-add-kind needs -into"},
+		"a kind, and one of Kubernetes": {awkward + " -kind-of=v1/Namespace", "-kind-of takes the kind, its version and its names from Kubernetes"},
+		"a child of the owner's kind":   {ofKubernetes + "v1/ConfigMap", "-child=v1/ConfigMap: is the kind of the owners, too"},
+		"a cluster-scoped child":        {ofKubernetes + "v1/Namespace -child=v1/Node", "-child=v1/Node: Nodes are cluster-scoped"},
+		"a child for no kind":           {awkward + " -child=v1/ConfigMap", "-child only with -add-kind or -kind-of"},
+		"no kind of Kubernetes":         {ofKubernetes + "acme.dev/v1/Widget", "-kind-of=acme.dev/v1/Widget: client-go does not know this kind"},
+		"a kind without a version":      {ofKubernetes + "Namespace", "-kind-of=Namespace: must be GROUP/VERSION/Kind"},
+		"a part of requests":            {ofKubernetes + "v1/ListOptions", "client-go has no client and informer for it"},
+		"a kind that can't be watched":  {ofKubernetes + "authorization.k8s.io/v1/SubjectAccessReview", "client-go has no client and informer for it"},
 	} {
 		t.Run(say, func(t *testing.T) {
 			beside := t.TempDir()
@@ -210,40 +257,42 @@ func (c cancelAt) Write(written []byte) (int, error) {
 	return len(written), nil
 }
 
-func TestAProjectOfAnEarlierNewprojectIsRefused(t *testing.T) {
-	p := &project{dir: t.TempDir()}
-	if err := errors.Join(p.put(stateFile, []byte(`{"commit": "1", "module": "github.com/acme/widgets"}`)), p.command("git", "init", "-q")(t.Context())); err != nil {
-		t.Fatal(err)
+func TestProjectsThatAreRefused(t *testing.T) {
+	for say, test := range map[string]struct{ state, args, want string }{
+		"that of an earlier newproject": {`{"commit": "1", "module": "github.com/acme/widgets"}`, "-update -dir=", "docs/move-to-library.md"},
+		"an added kind beside one of Kubernetes": {
+			`{"module": "github.com/acme/quotas", "group": "acme.dev", "kindOf": "v1/Namespace", "library": "third_party/sample-controller"}`,
+			"-add-kind=Gadget -into=", "is for Namespaces of Kubernetes, and has no API for kinds of its own",
+		},
+	} {
+		t.Run(say, func(t *testing.T) {
+			p := &project{dir: t.TempDir()}
+			if err := errors.Join(p.put(stateFile, []byte(test.state)), p.command("git", "init", "-q")(t.Context()), p.commit(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			if err := run(t.Context(), strings.Fields(test.args+p.dir), t.Output()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
-	if err := p.commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := run(t.Context(), []string{"-update", "-dir=" + p.dir}, t.Output()); err == nil || !strings.Contains(err.Error(), "docs/move-to-library.md") {
-		t.Errorf("got %v", err)
-	}
+}
+
+// TestNewProjectForAKindOfKubernetes makes a project for Ingresses, runs its tests and its demo, and updates it.
+// examples/namespaces is one for a cluster-scoped kind.
+func TestNewProjectForAKindOfKubernetes(t *testing.T) {
+	p, newproject, in := built(t)
+	newproject(ofKubernetes + "networking.k8s.io/v1/Ingress -dir=" + p.dir)
+	in("make test && make demo DEMO_FLAGS=-exit")
+	in("for dir in . namespaced; do bin/devcluster kubectl kustomize artifacts/deploy/${dir} | grep -c ^kind: || exit; done")
+	newproject("-update -dir=" + p.dir)
+	in(`test -z "$(git diff --name-only -- ":!third_party" ":!.newproject.json")"`)
 }
 
 // TestNewProject makes a project, runs its tests and its demo, edits its copy of the library, adds a kind
 // that owns Deployments, too, and updates the project to another version of the library.
 // docs/second-kind.md adds a kind that owns something else.
 func TestNewProject(t *testing.T) {
-	if os.Getenv("NEW_PROJECT") == "" {
-		t.Skip("make test-new-project sets NEW_PROJECT: it takes minutes")
-	}
-	p := &project{dir: filepath.Join(t.TempDir(), "project")}
-	newproject := func(args string) {
-		if err := run(t.Context(), strings.Fields(args), t.Output()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	in := func(command string) {
-		t.Helper()
-		if out, err := output(t.Context(), p.dir, "bash", "-c", command); err != nil {
-			t.Fatal(err)
-		} else {
-			t.Log(out)
-		}
-	}
+	p, newproject, in := built(t)
 	newproject(awkward + " -dir=" + p.dir)
 	in("git config user.name a && git config user.email a@example.com")
 	in(`lines=$(make -s count); echo "${lines} lines"; ((lines <= 2000))`)
@@ -266,4 +315,29 @@ func TestNewProject(t *testing.T) {
 	t.Chdir(second)
 	newproject("-update -dir=" + p.dir)
 	in(`git status --porcelain; test -z "$(git diff --name-only -- ":!third_party" ":!.newproject.json")" && tail -1 ` + copyDir + "/" + signal + " | grep 'second version' && go vet ./...")
+}
+
+// built returns a project that does not exist yet, a function that runs newproject, and one that runs a command in the
+// project.
+func built(t *testing.T) (p *project, newproject, in func(string)) {
+	t.Helper()
+	if os.Getenv("NEW_PROJECT") == "" {
+		t.Skip("make test-new-project sets NEW_PROJECT: it takes minutes")
+	}
+	p = &project{dir: filepath.Join(t.TempDir(), "project")}
+	newproject = func(args string) {
+		t.Helper()
+		if err := run(t.Context(), strings.Fields(args), t.Output()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in = func(command string) {
+		t.Helper()
+		out, err := output(t.Context(), p.dir, "bash", "-c", command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(out)
+	}
+	return p, newproject, in
 }
