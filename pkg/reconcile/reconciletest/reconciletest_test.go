@@ -105,6 +105,33 @@ func TestDriftIsInEachOwnedField(t *testing.T) {
 
 func TestGoldenFilesOfPages(t *testing.T) { Golden[*Page](t, declaredPages(), "testdata") }
 
+// Decisions about an object that isn't the program's own read what Keep copies, and it owns none of its own fields.
+func TestGoldenFilesOfOthers(t *testing.T) {
+	kind := &plan.Kind{Name: "Namespace", Resource: corev1.SchemeGroupVersion.WithResource("namespaces"), ClusterScoped: true, Group: "example.com"}
+	kind.Keep = func(kept, found plan.Object) { kept.SetLabels(map[string]string{"team": found.GetLabels()["team"]}) }
+	sets := plan.Row[*corev1.Namespace, *corev1.Namespace]{Kind: kind.Name, Resource: kind.Resource}
+	sets.SetOwned = func(namespace, of *corev1.Namespace, _ *plan.View) {
+		namespace.Annotations = map[string]string{"of": of.Labels["team"] + of.Labels["other"]}
+	}
+	sets.Keep = func(_, _ *corev1.Namespace) {}
+	owns := plan.Row[*corev1.Namespace, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: corev1.SchemeGroupVersion.WithResource("configmaps")}
+	owns.Name, owns.Namespace = (*corev1.Namespace).GetName, (*corev1.Namespace).GetName
+	owns.SetOwned = func(*corev1.ConfigMap, *corev1.Namespace, *plan.View) {}
+	kind.Children = []*plan.ChildKind{sets.OfItself(kind), owns.Of(kind)}
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, uid: x, labels: {team: a, other: b}}"
+	if err := errors.Join(os.WriteFile(file, []byte(namespace), 0o600), compareChildren[*corev1.Namespace](kind, file, true)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + childrenSuffix)
+	const want = "apiVersion: v1\nkind: Namespace\nmetadata:\n  annotations:\n    of: a\n  name: shop\nspec: {}\n---\napiVersion: v1\nkind: ConfigMap\n" +
+		"metadata:\n  name: shop\n  namespace: shop\n  ownerReferences:\n  - apiVersion: v1\n    blockOwnerDeletion: true\n    controller: true\n" +
+		"    kind: Namespace\n    name: shop\n    uid: x\n"
+	if err != nil || string(got) != want {
+		t.Errorf("it has\n%s%v", got, err)
+	}
+}
+
 func TestWrongGoldenFilesAreRefused(t *testing.T) {
 	const head = "apiVersion: example.com/v1\nkind: Page\nmetadata: {name: a}\n"
 	for name, row := range map[string]struct{ owner, children, says string }{
