@@ -79,6 +79,8 @@ require (
 // They are copied over a project that newproject makes, and compile there: see examples/README.md.
 ignore (
 	./examples/domain-cert
+	./examples/namespaces
 	./examples/sharded-cache
+	./examples/tenant
 	./examples/website
 )
