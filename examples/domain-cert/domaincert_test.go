@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	kubeinformers "k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -58,6 +59,7 @@ func runDomainCerts(t *testing.T, cert *api.DomainCert) *domainCerts {
 	kube := kubefake.NewClientset()
 	clients := kinds.Clients{
 		Kube: kube, Custom: d.custom, KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), CustomInformers: informers.NewSharedInformerFactory(d.custom, 0),
+		MetadataInformers: metadatainformer.NewSharedInformerFactory(nil, 0),
 	}
 	all := kinds.All(clients, kinds.Options{Image: "nginx:1.29"})
 	if err := table.Prepare(all...); err != nil {

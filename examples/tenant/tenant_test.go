@@ -94,8 +94,7 @@ func newTenants(t *testing.T, namespaces ...runtime.Object) tenants {
 
 func TestATenantGetsANamespaceAndWhatIsInIt(t *testing.T) {
 	c := newTenants(t)
-	c.expect("a new Tenant", "Progressing", "create namespaces")
-	c.expect("the Namespace is there", "Progressing", "create resourcequotas in shop", "create configmaps in kube-public")
+	c.expect("a new Tenant", "Progressing", "create namespaces", "create resourcequotas in shop", "create configmaps in kube-public")
 	quotas := c.kube.CoreV1().ResourceQuotas("shop")
 	quota, err := quotas.Get(t.Context(), "tenant", metav1.GetOptions{})
 	if err != nil || !metav1.IsControlledBy(quota, &api.Tenant{ObjectMeta: metav1.ObjectMeta{UID: "1"}}) {
@@ -108,7 +107,7 @@ func TestATenantGetsANamespaceAndWhatIsInIt(t *testing.T) {
 
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("99"), corev1.ResourceSecrets: resource.MustParse("1")}
 	change(t, quotas.Update, quota)
-	c.expect("someone raises the quota", "Progressing", "patch resourcequotas in shop")
+	c.expect("someone raises the quota", "Available", "patch resourcequotas in shop")
 	if quota, err = quotas.Get(t.Context(), "tenant", metav1.GetOptions{}); err != nil || quota.Spec.Hard.Pods().Value() != 10 || len(quota.Spec.Hard) != 2 {
 		t.Errorf("the quota is %+v: %v", quota, err)
 	}
@@ -125,8 +124,7 @@ func TestATenantGetsANamespaceAndWhatIsInIt(t *testing.T) {
 	if err := namespaces.Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.expect("the Namespace is gone", "Progressing", "create namespaces")
-	c.expect("the Namespace is there again", "Progressing", "create resourcequotas in shop")
+	c.expect("the Namespace is gone", "Progressing", "create namespaces", "create resourcequotas in shop")
 }
 
 func TestATenantTakesNoNamespaceOfOthers(t *testing.T) {
@@ -137,7 +135,7 @@ func TestATenantTakesNoNamespaceOfOthers(t *testing.T) {
 	}
 	theirs.Annotations = map[string]string{"acme.dev/adopt-by": "shop"}
 	change(t, c.kube.CoreV1().Namespaces().Update, theirs)
-	c.expect("it is handed over", "Progressing", "patch namespaces")
+	c.expect("it is handed over", "Progressing", "patch namespaces", "create resourcequotas in shop", "create configmaps in kube-public")
 }
 
 // change updates an object.
