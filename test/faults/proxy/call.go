@@ -240,8 +240,8 @@ func (x *Exchange) send(ctx context.Context) (*http.Response, error) {
 	out := x.request.Clone(ctx)
 	out.RequestURI = ""
 	out.URL.Scheme, out.URL.Host, out.Host = x.proxy.target.Scheme, x.proxy.target.Host, ""
-	if call := x.Call; x.proxy.namespace != "" && call.Namespace == "" && isFooOrDeployment(call.Resource) {
-		out.URL.Path = path.Join("/apis", call.APIGroup, call.APIVersion, "namespaces", x.proxy.namespace, call.Resource)
+	if call := x.Call; x.proxy.namespace != "" && call.Namespace == "" && x.proxy.confined(call) {
+		out.URL.Path = "/" + path.Join(call.APIPrefix, call.APIGroup, call.APIVersion, "namespaces", x.proxy.namespace, call.Resource)
 	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.Call.Body)), int64(len(x.Call.Body))
 	out.Header.Del("Connection")

@@ -36,6 +36,8 @@ type Proxy struct {
 	target    *url.URL
 	transport http.RoundTripper
 	namespace string
+	// confined reports whether a request for all namespaces becomes one for the namespace.
+	confined func(*Call) bool
 
 	// life ends when the proxy is closed, and cancels what is still to be forwarded.
 	life context.Context //nolint:containedctx // the lifetime of a server
@@ -71,6 +73,7 @@ func New(config *rest.Config, namespace string, http2 bool) (*Proxy, error) {
 	}
 	p := &Proxy{
 		target: target, transport: transport, namespace: namespace, watches: map[*Exchange]context.CancelFunc{},
+		confined: func(call *Call) bool { return isFooOrDeployment(call.Resource) },
 	}
 	p.life, p.end = context.WithCancel(context.Background())
 	// With TLS, because client-go sends no credentials without it.
@@ -83,6 +86,10 @@ func New(config *rest.Config, namespace string, http2 bool) (*Proxy, error) {
 	p.URL = p.server.URL
 	return p, nil
 }
+
+// Confine replaces which requests for all namespaces become requests for the proxy's. Call it
+// before the first request.
+func (p *Proxy) Confine(is func(*Call) bool) { p.confined = is }
 
 // Certificate returns the proxy's certificate in PEM, for the client to trust.
 func (p *Proxy) Certificate() []byte {

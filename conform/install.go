@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What is installed before the first run, and the steps of each run.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+
+	"example.com/sample-controller/conform/judge"
+	"example.com/sample-controller/test/testcluster"
+)
+
+// clients reads and writes objects of any kind as the administrator.
+type clients struct {
+	dynamic dynamic.Interface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+}
+
+// install installs the definitions and further manifests, and starts the recorder.
+func (r *runner) install(ctx context.Context) error {
+	for _, path := range r.crds {
+		if err := r.plane.kubectl(ctx, "apply", "--server-side", "-f", path); err != nil {
+			return err
+		}
+	}
+	if len(r.crds) > 0 {
+		if err := r.plane.kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
+			return err
+		}
+	}
+	for _, path := range r.settings.Manifests {
+		flag := "-f"
+		if found, _ := filepath.Glob(filepath.Join(path, "[kK]ustomization*")); len(found) > 0 {
+			flag = "-k"
+		}
+		if err := r.plane.kubectl(ctx, "apply", flag, path); err != nil {
+			return err
+		}
+	}
+	r.account = r.plane.config
+	if namespace, name, ok := strings.Cut(r.settings.ServiceAccount, "/"); ok {
+		var err error
+		if r.account, err = testcluster.ConfigOf(ctx, r.plane.config, namespace, name); err != nil {
+			return err
+		}
+	}
+	client, err := dynamic.NewForConfig(r.plane.config)
+	if err != nil {
+		return err
+	}
+	discovery := memory.NewMemCacheClient(r.plane.kube.Discovery())
+	r.clients = &clients{client, restmapper.NewDeferredDiscoveryRESTMapper(discovery)}
+	if r.steps, err = r.readSteps(); err != nil {
+		return err
+	}
+	r.recorder, err = newRecorder(ctx, r.plane.kube.Discovery(), client)
+	return err
+}
+
+// clientFor returns the client for the resource of an object.
+func (r *runner) clientFor(object *unstructured.Unstructured) (dynamic.NamespaceableResourceInterface, error) {
+	kind := object.GroupVersionKind()
+	mapping, err := r.clients.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	return r.clients.dynamic.Resource(mapping.Resource), nil
+}
+
+// readSteps makes a step of each file, of other writers' labels after the first, and of the
+// deletion.
+func (r *runner) readSteps() ([]step, error) {
+	var steps []step
+	for i, file := range r.objects {
+		objects, err := readObjects(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range objects {
+			kind := object.GroupVersionKind()
+			mapping, err := r.clients.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			if mapping.Scope.Name() != "namespace" {
+				return nil, fmt.Errorf("%s: a %s has no namespace, and each run needs its own", file, kind.Kind)
+			}
+		}
+		name := "create"
+		if i > 0 {
+			name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+		}
+		steps = append(steps, step{name, func(_ context.Context, tr *trial, done *judge.Step) error {
+			for _, object := range objects {
+				if err := tr.apply(object, done); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+		if i == 0 {
+			steps = append(steps, step{"label", func(_ context.Context, tr *trial, _ *judge.Step) error { return tr.mark() }})
+		}
+	}
+	return append(steps, step{"delete", func(ctx context.Context, tr *trial, _ *judge.Step) error { return tr.deleteAll(ctx) }}), nil
+}
+
+// readObjects reads a file of one object or more in YAML or JSON.
+func readObjects(file string) ([]*unstructured.Unstructured, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), len(content)+1)
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(object)
+		switch {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", file, err)
+		case len(object.Object) > 0:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// judgeDefinitions judges the installed CustomResourceDefinitions.
+func (r *runner) judgeDefinitions(ctx context.Context, results *judge.Results) error {
+	if len(r.crds) == 0 {
+		results.NotJudged(judge.Definition, "schema", "there is no -crd")
+		return nil
+	}
+	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	list, err := r.clients.dynamic.Resource(resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, crd := range list.Items {
+		results.Judged(judge.Case{Level: judge.Definition, Fault: crd.GetName(), Name: "definition/" + crd.GetName()}, judge.JudgeDefinition(crd.Object))
+	}
+	return nil
+}
+
+// deleteAll deletes what conform applied, the last first.
+func (tr *trial) deleteAll(ctx context.Context) error {
+	for _, object := range slices.Backward(tr.applied) {
+		client, err := tr.clientFor(object)
+		if err != nil {
+			return err
+		}
+		background := metav1.DeletePropagationBackground
+		if err := client.Namespace(tr.ns).Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
