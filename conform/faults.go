@@ -197,10 +197,8 @@ func frozen(tr *trial, act func() error) error {
 // during has a fault for as long as the step lasts.
 func during(is func(*proxy.Call) bool, fault proxy.Fault) injection {
 	return func(tr *trial, act func() error) error {
-		for _, p := range tr.replicas {
-			defer p.proxy.Use(is, fault)()
-			p.proxy.EndWatches("")
-		}
+		defer tr.replicas[0].proxy.Use(is, fault)()
+		tr.replicas[0].proxy.EndWatches("")
 		return act()
 	}
 }
@@ -238,20 +236,28 @@ func edited(edit func(context.Context, proxy.Event) [][]byte) injection {
 	}
 }
 
-// resource returns the plural name of the resource of the case, without its group.
+// isAbout reports whether a resource is that of the case.
 func (tr *trial) isAbout(resource, group string) bool {
 	return judge.ResourceName(resource, group) == tr.run.Case.Resource
 }
 
-// stale holds the events of a resource back while the step happens, and marks everything, so
-// that each object is reconciled with a cache that is behind.
+// stale holds the events of a resource back while the step happens. The applied objects change
+// twice, so that they are reconciled with a cache that is behind.
 func stale(tr *trial, act func() error) error {
 	release := tr.replicas[0].proxy.HoldEvents(tr.plural())
 	defer release()
 	if err := act(); err != nil {
 		return err
 	}
-	return tr.pause(lag)
+	for range 2 {
+		if err := tr.pause(lag / 2); err != nil {
+			return err
+		}
+		if err := tr.touch(); err != nil {
+			return err
+		}
+	}
+	return tr.pause(lag / 2)
 }
 
 // plural returns the name of the case's resource without the group.
@@ -381,11 +387,13 @@ func restored(tr *trial, act func() error) error {
 	if err := os.Rename(backup, live); err != nil {
 		return err
 	}
-	// A store of the past has other versions: what was recorded has no order with what follows.
-	tr.recorder.forget(tr.ns)
-	tr.run.Steps = slices.Delete(tr.run.Steps, tr.run.Case.Step, tr.run.Case.Step+1)
 	if err := tr.plane.start(tr.ctx, allComponents()...); err != nil {
 		return err
 	}
+	// A store of the past has other versions: what was recorded has no order with what follows,
+	// and watches would wait for versions that are yet to come.
+	tr.recorder.forget(tr.ns)
+	tr.recorder.watch(tr.ctx)
+	tr.run.Steps = slices.Delete(tr.run.Steps, tr.run.Case.Step, tr.run.Case.Step+1)
 	return act()
 }

@@ -12,9 +12,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -84,24 +84,14 @@ func (r *runner) clientFor(object *unstructured.Unstructured) (dynamic.Namespace
 	return r.clients.dynamic.Resource(mapping.Resource), nil
 }
 
-// readSteps makes a step of each file, of other writers' labels after the first, and of the
-// deletion.
+// readSteps makes a step of each file, of other writers' labels after the first, of the loss of
+// the children, and of the deletion.
 func (r *runner) readSteps() ([]step, error) {
 	var steps []step
 	for i, file := range r.objects {
-		objects, err := readObjects(file)
+		objects, err := r.readObjects(file)
 		if err != nil {
 			return nil, err
-		}
-		for _, object := range objects {
-			kind := object.GroupVersionKind()
-			mapping, err := r.clients.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-			if mapping.Scope.Name() != "namespace" {
-				return nil, fmt.Errorf("%s: a %s has no namespace, and each run needs its own", file, kind.Kind)
-			}
 		}
 		name := "create"
 		if i > 0 {
@@ -119,11 +109,12 @@ func (r *runner) readSteps() ([]step, error) {
 			steps = append(steps, step{"label", func(_ context.Context, tr *trial, _ *judge.Step) error { return tr.mark() }})
 		}
 	}
-	return append(steps, step{"delete", func(ctx context.Context, tr *trial, _ *judge.Step) error { return tr.deleteAll(ctx) }}), nil
+	return append(steps, step{"lose", func(_ context.Context, tr *trial, _ *judge.Step) error { return tr.deleteChildren() }},
+		step{"delete", func(_ context.Context, tr *trial, _ *judge.Step) error { return tr.deleteAll() }}), nil
 }
 
-// readObjects reads a file of one object or more in YAML or JSON.
-func readObjects(file string) ([]*unstructured.Unstructured, error) {
+// readObjects reads a file of one object or more in YAML or JSON, all of namespaced kinds.
+func (r *runner) readObjects(file string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -133,15 +124,26 @@ func readObjects(file string) ([]*unstructured.Unstructured, error) {
 	for {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(object)
-		switch {
-		case errors.Is(err, io.EOF):
+		if errors.Is(err, io.EOF) {
 			return objects, nil
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", file, err)
-		case len(object.Object) > 0:
+		}
+		if err == nil && len(object.Object) > 0 {
+			err = r.checkNamespaced(object)
 			objects = append(objects, object)
 		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
 	}
+}
+
+func (r *runner) checkNamespaced(object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+	mapping, err := r.clients.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		err = fmt.Errorf("a %s has no namespace, and each run needs its own", kind.Kind)
+	}
+	return err
 }
 
 // judgeDefinitions judges the installed CustomResourceDefinitions.
@@ -157,21 +159,6 @@ func (r *runner) judgeDefinitions(ctx context.Context, results *judge.Results) e
 	}
 	for _, crd := range list.Items {
 		results.Judged(judge.Case{Level: judge.Definition, Fault: crd.GetName(), Name: "definition/" + crd.GetName()}, judge.JudgeDefinition(crd.Object))
-	}
-	return nil
-}
-
-// deleteAll deletes what conform applied, the last first.
-func (tr *trial) deleteAll(ctx context.Context) error {
-	for _, object := range slices.Backward(tr.applied) {
-		client, err := tr.clientFor(object)
-		if err != nil {
-			return err
-		}
-		background := metav1.DeletePropagationBackground
-		if err := client.Namespace(tr.ns).Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -104,7 +105,7 @@ func (r *runner) parse(args []string) error {
 	flags.StringVar(&r.devcluster, "devcluster", "bin/devcluster", "`program` of the development cluster")
 	flags.StringVar(&r.cases, "run", "", "run only the cases whose names match this `regular expression`")
 	flags.IntVar(&r.parallel, "parallel", 10, "`number` of cases to run at once")
-	r.arguments = args
+	r.arguments = slices.Clone(args)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -198,15 +199,15 @@ func (r *runner) chosen(cases []judge.Case, results *judge.Results) []judge.Case
 
 // commandLine returns the command that runs all cases again.
 func (r *runner) commandLine() string {
-	line := "go run ./conform"
+	words := []string{"go run ./conform"}
 	for i := 0; i < len(r.arguments); i++ {
 		if r.arguments[i] == "-run" {
 			i++
 			continue
 		}
-		line += " " + r.arguments[i]
+		words = append(words, r.arguments[i])
 	}
-	return line
+	return strings.Join(words, " ")
 }
 
 func (r *runner) progress(format string, args ...any) {

@@ -27,8 +27,13 @@ import (
 
 // recorder keeps the states of all objects of namespaces whose names begin with a prefix.
 type recorder struct {
+	client    dynamic.Interface
 	resources []metav1.APIResource
-	mu        sync.Mutex
+	// end ends the reflectors.
+	end        context.CancelFunc
+	reflectors sync.WaitGroup
+
+	mu sync.Mutex
 	// states are the states by namespace, in the order of arrival.
 	states map[string][]judge.State
 	// changed is when a namespace changed last.
@@ -40,12 +45,11 @@ var unrecorded = []string{"events", "leases", "endpoints", "endpointslices"}
 
 // newRecorder starts a watch of each namespaced resource, and returns when each has begun.
 func newRecorder(ctx context.Context, discover discovery.DiscoveryInterface, client dynamic.Interface) (*recorder, error) {
-	r := &recorder{states: map[string][]judge.State{}, changed: map[string]time.Time{}}
+	r := &recorder{client: client, states: map[string][]judge.State{}, changed: map[string]time.Time{}}
 	lists, err := discover.ServerPreferredNamespacedResources()
 	if err != nil {
 		return nil, err
 	}
-	var filled sync.WaitGroup
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -54,18 +58,35 @@ func newRecorder(ctx context.Context, discover discovery.DiscoveryInterface, cli
 		for _, resource := range list.APIResources {
 			resource.Group, resource.Version = gv.Group, gv.Version
 			r.resources = append(r.resources, resource)
-			if slices.Contains(unrecorded, resource.Name) || !slices.Contains(resource.Verbs, "watch") {
-				continue
-			}
-			filled.Add(1)
-			store := &store{recorder: r, resource: judge.ResourceName(resource.Name, gv.Group), known: map[string]*unstructured.Unstructured{}}
-			store.filled = sync.OnceFunc(filled.Done)
-			go cache.NewReflectorWithOptions(listWatch(client.Resource(gv.WithResource(resource.Name))),
-				&unstructured.Unstructured{}, store, cache.ReflectorOptions{Name: resource.Name}).RunWithContext(ctx)
 		}
 	}
-	filled.Wait()
+	r.watch(ctx)
 	return r, nil
+}
+
+// watch watches all resources, in place of the watches so far.
+func (r *recorder) watch(ctx context.Context) {
+	if r.end != nil {
+		r.end()
+		r.reflectors.Wait()
+	}
+	ctx, r.end = context.WithCancel(ctx)
+	var filled sync.WaitGroup
+	for _, resource := range r.resources {
+		if slices.Contains(unrecorded, resource.Name) || !slices.Contains(resource.Verbs, "watch") {
+			continue
+		}
+		filled.Add(1)
+		store := &store{
+			recorder: r, resource: judge.ResourceName(resource.Name, resource.Group),
+			known: map[string]*unstructured.Unstructured{}, filled: sync.OnceFunc(filled.Done),
+		}
+		gvr := schema.GroupVersionResource{Group: resource.Group, Version: resource.Version, Resource: resource.Name}
+		reflector := cache.NewReflectorWithOptions(listWatch(r.client.Resource(gvr)), &unstructured.Unstructured{}, store,
+			cache.ReflectorOptions{Name: resource.Name})
+		r.reflectors.Go(func() { reflector.RunWithContext(ctx) })
+	}
+	filled.Wait()
 }
 
 func listWatch(client dynamic.NamespaceableResourceInterface) cache.ListerWatcher {

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"example.com/sample-controller/conform/judge"
@@ -117,6 +117,9 @@ func (tr *trial) play() error {
 			return err
 		}
 	}
+	if err := tr.awaitWatch(); err != nil {
+		return err
+	}
 	last := len(tr.steps) - 1
 	if c.Step != judge.EachStep {
 		last = c.Step
@@ -139,6 +142,15 @@ func (tr *trial) play() error {
 		return err
 	}
 	return tr.after()
+}
+
+// awaitWatch waits until a replica watches something, so that the first fault meets a program
+// that runs. One that watches nothing has had its time then.
+func (tr *trial) awaitWatch() error {
+	isOpen := func(call *proxy.Call) bool { return call.IsWatch() && call.Code == http.StatusOK }
+	watches := func(context.Context) (bool, error) { return slices.ContainsFunc(tr.calls(), isOpen), nil }
+	_ = wait.PollUntilContextTimeout(tr.ctx, pollPeriod, stepWait, true, watches) // or it has had its time
+	return tr.pause(shortQuiet / 2)
 }
 
 func (tr *trial) playSteps(from, to int) error {
@@ -244,7 +256,7 @@ func (tr *trial) after() error {
 	switch c.Fault {
 	case "relist":
 		why, howLong = "after its watches ended, although nothing had changed", 2*tr.settings.Settle.Duration
-		end := tr.replicas[0].proxy.Use(isResumed, proxy.Refuse(410))
+		end := tr.replicas[0].proxy.Use(isResumed, proxy.Refuse(http.StatusGone))
 		tr.replicas[0].proxy.EndWatches("")
 		defer end()
 	case "restart":
@@ -279,50 +291,4 @@ func (tr *trial) pause(howLong time.Duration) error {
 	case <-tr.ctx.Done():
 		return tr.ctx.Err()
 	}
-}
-
-// apply creates or changes an object as a user does who applies a file.
-func (tr *trial) apply(object *unstructured.Unstructured, done *judge.Step) error {
-	object = object.DeepCopy()
-	object.SetNamespace(tr.ns)
-	client, err := tr.clientFor(object)
-	if err != nil {
-		return err
-	}
-	stored, err := client.Namespace(tr.ns).Apply(tr.ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "conform", Force: true})
-	if err != nil {
-		return err
-	}
-	done.Generations[string(stored.GetUID())] = stored.GetGeneration()
-	if !slices.ContainsFunc(tr.applied, func(a *unstructured.Unstructured) bool { return a.GetUID() == stored.GetUID() }) {
-		tr.applied = append(tr.applied, stored)
-	}
-	return nil
-}
-
-// mark adds a label to each object that conform or the controller created.
-func (tr *trial) mark() error {
-	history, _ := tr.recorder.history(tr.ns)
-	created := map[string]bool{}
-	for _, call := range tr.calls() {
-		if judge.IsWork(call) && call.Subresource == "" {
-			created[judge.ResourceName(call.Resource, call.APIGroup)] = true
-		}
-	}
-	for _, state := range judge.Latest(history) {
-		object := &unstructured.Unstructured{Object: state.Object}
-		isApplied := slices.ContainsFunc(tr.applied, func(a *unstructured.Unstructured) bool { return a.GetUID() == object.GetUID() })
-		if !isApplied && !created[state.Resource] {
-			continue
-		}
-		client, err := tr.clientFor(object)
-		if err != nil {
-			return err
-		}
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:"yes"}}}`, judge.Mark)
-		if _, err := client.Namespace(tr.ns).Patch(tr.ctx, object.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -29,7 +29,7 @@ func JudgeDefinition(crd map[string]any) []Finding {
 		}
 		schema, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
 		if schema["x-kubernetes-preserve-unknown-fields"] == true || len(schema) == 0 {
-			add("%v: the schema keeps unknown fields, so a misspelt field is no error", version["name"])
+			add("%v: the schema keeps unknown fields, so a misspelled field is no error", version["name"])
 		}
 		_, hasStatus, _ := unstructured.NestedMap(schema, "properties", "status")
 		if _, is, _ := unstructured.NestedMap(version, "subresources", "status"); hasStatus && !is {

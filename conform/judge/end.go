@@ -105,7 +105,7 @@ func (o *Options) fields(s *State) Fields {
 }
 
 // volatile are the names of fields that differ in each run.
-var volatile = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
+var volatile = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", Touched}
 
 // flatten adds the leaves of a value. Elements of lists are named by their type or name, so
 // that their order does not matter.

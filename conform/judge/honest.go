@@ -7,6 +7,7 @@ package judge
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -94,8 +95,8 @@ func CanSayReady(run *Run) bool {
 
 // stepOf returns the step in which conform applied the generation of an object, or -1.
 func (r *Run) stepOf(s *State) int {
-	for i := len(r.Steps) - 1; i >= 0; i-- {
-		if generation, ok := r.Steps[i].Generations[s.UID()]; ok && generation == s.meta().GetGeneration() {
+	for i, step := range slices.Backward(r.Steps) {
+		if generation, ok := step.Generations[s.UID()]; ok && generation == s.meta().GetGeneration() {
 			return i
 		}
 	}
@@ -136,6 +137,7 @@ func missingChild(record *Record, run *Run, spans []span, owner *span, step int,
 		if record.Masks[step][key+" "] || all[0][self] != owner.meta().GetKind() {
 			continue
 		}
+		isLike := func(s *State) bool { return hasContent(record.Masks[step], key, all, run.Options.fields(s)) }
 		there, wasReady, canBe := map[string]bool{}, map[string]bool{}, false
 		for _, child := range spans {
 			if child.Resource+" "+run.Options.normal(child.meta().GetName()) != key {
@@ -143,18 +145,16 @@ func missingChild(record *Record, run *Run, spans []span, owner *span, step int,
 			}
 			says, can := ready(child.Object)
 			canBe = canBe || can
-			if child.Version > owner.Version || child.until <= since || !hasContent(record.Masks[step], key, all, run.Options.fields(&child.State)) {
-				continue
-			}
-			there[child.UID()] = true
-			if says {
-				wasReady[child.UID()] = true
+			if child.Version <= owner.Version && child.until > since && isLike(&child.State) {
+				there[child.UID()] = true
+				wasReady[child.UID()] = says || wasReady[child.UID()]
 			}
 		}
-		if len(there) < len(all) {
+		maps.DeleteFunc(wasReady, func(_ string, was bool) bool { return !was })
+		switch {
+		case len(there) < len(all):
 			return fmt.Sprintf("%s was not there as asked for", key)
-		}
-		if canBe && len(wasReady) < len(all) {
+		case canBe && len(wasReady) < len(all):
 			return fmt.Sprintf("%s was not ready", key)
 		}
 	}

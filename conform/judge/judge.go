@@ -71,8 +71,12 @@ func (r *Run) Writes() []Write {
 // Finding is a rule that a run broke.
 type Finding struct{ Level, Rule, Text string }
 
-// Mark is the label that conform adds to objects in the name of another writer.
-const Mark = "conform.example.com/kept"
+const (
+	// Mark is the label that conform adds to objects in the name of another writer.
+	Mark = "conform.example.com/kept"
+	// Touched is an annotation of applied objects that is not compared.
+	Touched = "conform.example.com/touched"
+)
 
 // Judge returns the rules that a run broke, at most one finding for each rule.
 func Judge(record *Record, run *Run) []Finding {
