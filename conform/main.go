@@ -201,6 +201,9 @@ func (r *runner) chosen(cases []judge.Case, results *judge.Results) []judge.Case
 func (r *runner) commandLine() string {
 	words := []string{"go run ./conform"}
 	for i := 0; i < len(r.arguments); i++ {
+		if strings.HasPrefix(r.arguments[i], "-run=") {
+			continue
+		}
 		if r.arguments[i] == "-run" {
 			i++
 			continue

@@ -84,6 +84,9 @@ func TestAFailureCountsIfEachAttemptHasIt(t *testing.T) {
 	for range 2 {
 		r.Judged(c, []Finding{bad})
 	}
+	if r.Decided(c, [][]Finding{{bad}}) {
+		t.Error("a case is decided by its first failure because another case failed")
+	}
 	if r.FailedOften(c) {
 		t.Error("two failures are enough")
 	}
@@ -115,7 +118,7 @@ func TestTheReportHasVerdictsFailuresAndWhatIsNotJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`<testsuite name="crash-safe" tests="1" failures="1" skipped="0">`, `<skipped message="no election">`} {
+	for _, want := range []string{`<testsuite name="crash-safe" tests="1" failures="1" skipped="0">`, `<skipped message="no election">`, `<testsuite name="replicas" tests="1" failures="0" skipped="1">`} {
 		if !strings.Contains(string(junit), want) {
 			t.Errorf("the JUnit report lacks %q:\n%s", want, junit)
 		}
