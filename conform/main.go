@@ -160,6 +160,9 @@ func (r *runner) judge(ctx context.Context) (*judge.Results, error) {
 	if !judge.CanSayReady(recorded[0]) {
 		results.NotJudged(judge.Honest, "status", "no object that conform applied has a condition Ready")
 	}
+	if !slices.ContainsFunc(r.record.Requests, func(q judge.Request) bool { return q.Verb == "delete" }) {
+		results.NotJudged(judge.CacheSafe, "deletions have a precondition", "without a fault, it deletes nothing")
+	}
 	if len(r.settings.LeaderElection) == 0 {
 		results.NotJudged(judge.Replicas, "leader", "the settings have no leaderElection")
 	}

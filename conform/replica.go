@@ -115,16 +115,20 @@ func (p *replica) startUnlessDown() error {
 		<-process.Ended()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.asked {
+		switch {
+		case p.process != process: // another was started
+		case p.asked:
 			_ = p.startUnlessDown() // the run does not come to its end without it
-			return
+		default:
+			p.exits = append(p.exits, judge.Exit{At: time.Now(), How: process.State().String()})
+			time.AfterFunc(restartDelay, func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				if p.process == process {
+					_ = p.startUnlessDown()
+				}
+			})
 		}
-		p.exits = append(p.exits, judge.Exit{At: time.Now(), How: process.State().String()})
-		time.AfterFunc(restartDelay, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			_ = p.startUnlessDown()
-		})
 	})
 	return nil
 }

@@ -102,8 +102,8 @@ func (r *Results) Judged(c Case, findings []Finding) []Failure {
 	defer r.mu.Unlock()
 	r.row(c.Level, c.Fault).Cases++
 	for rule, level := range everyCase {
-		if c.Level != Definition {
-			r.row(level, rule).Cases++
+		if row := r.row(level, rule); c.Level != Definition && len(row.NotJudged) == 0 {
+			row.Cases++
 		}
 	}
 	var failures []Failure
