@@ -147,16 +147,27 @@ func (r *runner) runCase(ctx context.Context, c judge.Case, results *judge.Resul
 			break
 		}
 	}
-	text := "passes"
+	r.progress("%s %.0fs %s", c.Name, time.Since(began).Seconds(), r.conclude(c, found, problem, results))
+}
+
+// conclude adds what the attempts found to the results, and says it in a line.
+func (r *runner) conclude(c judge.Case, found [][]judge.Finding, problem string, results *judge.Results) string {
 	if len(found) == 0 {
 		results.NotJudged(c.Level, c.Fault, problem)
-		text = "not judged: " + problem
-	} else if failures := results.Judged(c, judge.Common3(found)); len(failures) > 0 {
-		text = "FAILS: " + failures[0].Text
-	} else if len(found[0]) > 0 {
-		text = fmt.Sprintf("passes after %d attempts: %s", len(found), found[0][0].Text)
+		return "not judged: " + problem
 	}
-	r.progress("%s %.0fs %s", c.Name, time.Since(began).Seconds(), text)
+	if !results.Decided(c, found) {
+		problem = "it failed, but the fault did not come in three attempts: " + found[0][0].Text
+		results.NotJudged(c.Level, c.Fault, problem)
+		return "not judged: " + problem
+	}
+	text := "passes"
+	if failures := results.Judged(c, judge.Common3(found)); len(failures) > 0 {
+		text = fmt.Sprintf("FAILS (%s): %s", failures[0].Rule, failures[0].Text)
+	} else if len(found[0]) > 0 {
+		text = fmt.Sprintf("passes in attempt %d (%s): %s", len(found), found[0][0].Rule, found[0][0].Text)
+	}
+	return text
 }
 
 // save writes the requests and the log of a failed attempt.

@@ -166,6 +166,20 @@ func TestConfinedToOneNamespace(t *testing.T) {
 	}
 }
 
+func TestConfinedToOneNamespaceForOtherResources(t *testing.T) {
+	s, p, client := newPair(t, "mine")
+	p.Confine(func(call *Call) bool { return call.Resource == "pods" })
+	for path, want := range map[string]string{
+		"/api/v1/pods":              "/api/v1/namespaces/mine/pods",
+		"/apis/apps/v1/deployments": "/apis/apps/v1/deployments",
+	} {
+		post(t, client, p.URL+path)
+		if !s.saw("POST " + want) {
+			t.Errorf("the API server did not receive %s", want)
+		}
+	}
+}
+
 // watched opens a watch, and returns a function that returns the name in its next event.
 func watched(t *testing.T, p *Proxy, client *http.Client) func() string {
 	t.Helper()
