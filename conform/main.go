@@ -216,6 +216,11 @@ func (r *runner) commandLine() string {
 	return strings.Join(words, " ")
 }
 
+// repeat returns the command that runs one case again.
+func (r *runner) repeat(name string) string {
+	return strings.Replace(r.commandLine(), " -- ", fmt.Sprintf(" -run '^%s$' -- ", name), 1)
+}
+
 func (r *runner) progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
 }

@@ -176,7 +176,7 @@ func (r *runner) save(c judge.Case, run *judge.Run, findings []judge.Finding, lo
 	for _, f := range findings {
 		fmt.Fprintf(&text, "%s: %s: %s\n", f.Level, f.Rule, f.Text)
 	}
-	fmt.Fprintf(&text, "\nRepeat it:\n  %s\n", strings.Replace(r.commandLine(), " -- ", fmt.Sprintf(" -run '^%s$' -- ", c.Name), 1))
+	fmt.Fprintf(&text, "\nRepeat it:\n  %s\n", r.repeat(c.Name))
 	for i, step := range run.Steps {
 		fmt.Fprintf(&requests, "%s step %s (%d)\n", step.Began.Format("15:04:05.000"), step.Name, i)
 	}

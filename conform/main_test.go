@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheCommandLine(t *testing.T) {
+	for name, row := range map[string]struct{ args, want string }{
+		"no program":          {"-object x", "no program"},
+		"no object":           {"-- prog", "no -object"},
+		"a bad expression":    {"-object x -run ( -- prog", "-run"},
+		"a missing file":      {"-object x -settings missing.yaml -- prog", "missing.yaml"},
+		"an unknown flag":     {"-objects x -- prog", "objects"},
+		"a good command line": {"-object x -object y -crd z -- prog -flag", ""},
+	} {
+		r := &runner{}
+		err := r.parse(strings.Fields(row.args))
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s: got %v, want %q", name, err, row.want)
+		}
+	}
+}
+
+func TestTheCommandThatRepeatsACaseHasNoOtherChoiceOfCases(t *testing.T) {
+	for _, choice := range []string{"-run kill", "-run=kill"} {
+		r := &runner{}
+		if err := r.parse(strings.Fields("-object x " + choice + " -- prog -flag")); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := r.repeat("a/b"), "go run ./conform -object x -run '^a/b$' -- prog -flag"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestSettingsHaveDefaultsAndPathsRelativeToTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "settings.yaml")
+	text := "manifests: [rbac]\nsettle: 1s\nskip: {'^outage-safe/422': on purpose}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := readSettings(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Settle.Duration != time.Second || s.Timeout.Duration != 2*time.Minute {
+		t.Errorf("settle is %v and timeout %v", s.Settle.Duration, s.Timeout.Duration)
+	}
+	if want := filepath.Join(filepath.Dir(file), "rbac"); s.Manifests[0] != want {
+		t.Errorf("the manifest is %s, want %s", s.Manifests[0], want)
+	}
+	if s.skipped("outage-safe/422/create/x") != "on purpose" || s.skipped("outage-safe/403/create/x") != "" {
+		t.Error("the wrong cases are skipped")
+	}
+	for _, wrong := range []string{"settel: 1s", "ignore: ['(']", "skip: {'(': x}"} {
+		if err := os.WriteFile(file, []byte(wrong), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readSettings(file); err == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
