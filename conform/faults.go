@@ -26,7 +26,7 @@ const (
 	outage = 6 * time.Second
 	// lag is how far caches are behind in the cases about stale caches.
 	lag = 3 * time.Second
-	// stepWait is how long a fault waits for the write that it is about.
+	// stepWait bounds how long a fault waits for the write that it is about.
 	stepWait = 20 * time.Second
 )
 
@@ -98,14 +98,18 @@ func (tr *trial) aim(fault proxy.Fault) (reached <-chan struct{}, remove func())
 	return began, remove
 }
 
-// await waits for the write of the case, and says whether it came.
+// await waits for the write of the case, and notes whether it came: not, if the step has come
+// to its end without it.
 func (tr *trial) await(reached <-chan struct{}) {
-	select {
-	case <-reached:
-		tr.run.Reached = true
-	case <-time.After(stepWait):
-	case <-tr.ctx.Done():
+	over := func(context.Context) (bool, error) {
+		select {
+		case <-reached:
+			tr.run.Reached = true
+		default:
+		}
+		return tr.run.Reached || tr.isSettled(tr.run.Case.Step, longQuiet), nil
 	}
+	_ = wait.PollUntilContextTimeout(tr.ctx, pollPeriod, stepWait, true, over) // or it did not come
 }
 
 // once injects a fault into one write.

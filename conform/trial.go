@@ -223,22 +223,26 @@ func (tr *trial) settle(i int, quiet time.Duration) error {
 	if tr.isSlow() {
 		limit += slowPath
 	}
-	settled := func(context.Context) (bool, error) {
-		_, changed := tr.recorder.history(tr.ns)
-		since := tr.quietSince()
-		step := &tr.run.Steps[i]
-		step.End, step.Quiet = tr.end(), time.Since(since) > quiet
-		if tr.record == nil {
-			step.Quiet = min(time.Since(since), time.Since(changed), time.Since(step.Began)) > tr.settings.Settle.Duration
-			return step.Quiet, nil
-		}
-		return step.Quiet && len(tr.record.Masks[i].Diff(tr.record.Ends[i], step.End)) == 0, nil
-	}
+	settled := func(context.Context) (bool, error) { return tr.isSettled(i, quiet), nil }
 	err := wait.PollUntilContextTimeout(tr.ctx, pollPeriod, limit, true, settled)
 	if tr.ctx.Err() == nil {
 		return nil // what is not as wanted, the judge says
 	}
 	return err
+}
+
+// isSettled notes what exists, and whether nothing was written for a while, and reports whether
+// the step has come to its end.
+func (tr *trial) isSettled(i int, quiet time.Duration) bool {
+	_, changed := tr.recorder.history(tr.ns)
+	since := tr.quietSince()
+	step := &tr.run.Steps[i]
+	step.End, step.Quiet = tr.end(), min(time.Since(since), time.Since(step.Began)) > quiet
+	if tr.record == nil {
+		step.Quiet = min(time.Since(since), time.Since(changed), time.Since(step.Began)) > tr.settings.Settle.Duration
+		return step.Quiet
+	}
+	return step.Quiet && len(tr.record.Masks[i].Diff(tr.record.Ends[i], step.End)) == 0
 }
 
 func (tr *trial) isSlow() bool {
