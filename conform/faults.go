@@ -8,9 +8,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -336,68 +333,4 @@ func slowStart(tr *trial, act func() error) error {
 	err := tr.pause(lag)
 	tr.run.Silent = append(tr.run.Silent, judge.Window{From: from, To: time.Now(), Why: "without a list of " + tr.run.Case.Resource})
 	return err
-}
-
-// restarting kills components of the control plane while the step happens, and starts them
-// again after a while.
-func restarting(components ...string) injection {
-	return func(tr *trial, act func() error) error {
-		if err := act(); err != nil {
-			return err
-		}
-		tr.plane.kill(components...)
-		if len(components) > 1 {
-			if err := tr.pause(2 * outage); err != nil {
-				return err
-			}
-		}
-		return tr.plane.start(tr.ctx, components...)
-	}
-}
-
-func etcdFrozen(tr *trial, act func() error) error {
-	if err := act(); err != nil {
-		return err
-	}
-	store := tr.plane.processes[etcd]
-	defer func() { _ = store.Signal(syscall.SIGCONT) }() // it may have ended
-	if err := store.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	return tr.pause(outage)
-}
-
-// restored puts the store of before the step back after it, and does the step again. All
-// other components are restarted with it, as the procedure for a restore says.
-func restored(tr *trial, act func() error) error {
-	backup, live := filepath.Join(tr.plane.data, "backup"), filepath.Join(tr.plane.data, "etcd")
-	tr.plane.kill(etcd, apiServer)
-	if err := os.CopyFS(backup, os.DirFS(live)); err != nil {
-		return err
-	}
-	if err := tr.plane.start(tr.ctx, etcd, apiServer); err != nil {
-		return err
-	}
-	if err := act(); err != nil {
-		return err
-	}
-	if err := tr.settle(tr.run.Case.Step, shortQuiet); err != nil {
-		return err
-	}
-	tr.plane.kill(allComponents()...)
-	if err := os.RemoveAll(live); err != nil {
-		return err
-	}
-	if err := os.Rename(backup, live); err != nil {
-		return err
-	}
-	if err := tr.plane.start(tr.ctx, allComponents()...); err != nil {
-		return err
-	}
-	// A store of the past has other versions: what was recorded has no order with what follows,
-	// and watches would wait for versions that are yet to come.
-	tr.recorder.forget(tr.ns)
-	tr.recorder.watch(tr.ctx)
-	tr.run.Steps = slices.Delete(tr.run.Steps, tr.run.Case.Step, tr.run.Case.Step+1)
-	return act()
 }

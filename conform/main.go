@@ -157,8 +157,8 @@ func (r *runner) judge(ctx context.Context) (*judge.Results, error) {
 		return nil, err
 	}
 	cases := r.chosen(judge.Plan(r.record, len(r.settings.LeaderElection) > 0), results)
-	if !judge.CanSayReady(recorded[0]) {
-		results.NotJudged(judge.Honest, "status", "no object that conform applied has a condition Ready")
+	if !judge.SaysReady(recorded[0]) {
+		results.NotJudged(judge.Honest, "status", "no object that conform applied ever says that it is ready")
 	}
 	if !slices.ContainsFunc(r.record.Requests, func(q judge.Request) bool { return q.Verb == "delete" }) {
 		results.NotJudged(judge.CacheSafe, "deletions have a precondition", "without a fault, it deletes nothing")

@@ -83,10 +83,10 @@ func spansOf(history []State) []span {
 	return spans
 }
 
-// CanSayReady reports whether any applied object ever said whether it is ready.
-func CanSayReady(run *Run) bool {
+// SaysReady reports whether any applied object ever said that it is ready.
+func SaysReady(run *Run) bool {
 	for _, s := range run.History {
-		if _, can := ready(s.Object); can && run.stepOf(&s) >= 0 {
+		if says, _ := ready(s.Object); says && run.stepOf(&s) >= 0 {
 			return true
 		}
 	}

@@ -230,6 +230,17 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 	}
 }
 
+func TestSaysReady(t *testing.T) {
+	run := goodRun(t)
+	if !SaysReady(run) {
+		t.Error("an object that says so does not")
+	}
+	run.History = run.History[:3]
+	if SaysReady(run) {
+		t.Error("an object that is not ready says that it is")
+	}
+}
+
 func swapVersions(r *Run, i int) {
 	r.History[i].Version, r.History[i+1].Version = r.History[i+1].Version, r.History[i].Version
 }

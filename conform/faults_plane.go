@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Faults of leaders, and a quota.
+// Faults of the control plane and of leaders, and a quota.
 
 package main
 
@@ -8,6 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,6 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
+
+// lostChanges is the least number of versions that a restore goes back: more than what is
+// written while the case is judged.
+const lostChanges = 1000
 
 // quota forbids objects of a resource until after the step.
 func quota(tr *trial, act func() error) error {
@@ -122,4 +129,75 @@ func (tr *trial) mayEnd(leader *replica) {
 	leader.mu.Lock()
 	defer leader.mu.Unlock()
 	leader.asked = true
+}
+
+// restarting kills components of the control plane while the step happens, and starts them
+// again after a while.
+func restarting(components ...string) injection {
+	return func(tr *trial, act func() error) error {
+		if err := act(); err != nil {
+			return err
+		}
+		tr.plane.kill(components...)
+		if len(components) > 1 {
+			if err := tr.pause(2 * outage); err != nil {
+				return err
+			}
+		}
+		return tr.plane.start(tr.ctx, components...)
+	}
+}
+
+func etcdFrozen(tr *trial, act func() error) error {
+	if err := act(); err != nil {
+		return err
+	}
+	store := tr.plane.processes[etcd]
+	defer func() { _ = store.Signal(syscall.SIGCONT) }() // it may have ended
+	if err := store.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return tr.pause(outage)
+}
+
+// restored puts the store of before the step back after it, and does the step again. All
+// other components are restarted with it, as the procedure for a restore says.
+func restored(tr *trial, act func() error) error {
+	backup, live := filepath.Join(tr.plane.data, "backup"), filepath.Join(tr.plane.data, "etcd")
+	tr.plane.kill(etcd, apiServer)
+	if err := os.CopyFS(backup, os.DirFS(live)); err != nil {
+		return err
+	}
+	if err := tr.plane.start(tr.ctx, etcd, apiServer); err != nil {
+		return err
+	}
+	if err := act(); err != nil {
+		return err
+	}
+	if err := tr.settle(tr.run.Case.Step, shortQuiet); err != nil {
+		return err
+	}
+	for i := range lostChanges {
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"conform.example.com/age":"%d"}}}`, i)
+		_, err := tr.plane.kube.CoreV1().Namespaces().Patch(tr.ctx, tr.ns, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			return err
+		}
+	}
+	tr.plane.kill(allComponents()...)
+	if err := os.RemoveAll(live); err != nil {
+		return err
+	}
+	if err := os.Rename(backup, live); err != nil {
+		return err
+	}
+	if err := tr.plane.start(tr.ctx, allComponents()...); err != nil {
+		return err
+	}
+	// A store of the past has other versions: what was recorded has no order with what follows,
+	// and watches would wait for versions that are yet to come.
+	tr.recorder.forget(tr.ns)
+	tr.recorder.watch(tr.ctx)
+	tr.run.Steps = slices.Delete(tr.run.Steps, tr.run.Case.Step, tr.run.Case.Step+1)
+	return act()
 }
