@@ -9,7 +9,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -64,8 +63,7 @@ type runner struct {
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard) // of the recorder's watches, which faults of the control plane end
+	klog.SetLogger(klog.New(nil)) // the recorder's watches complain when a fault ends them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := &runner{}
