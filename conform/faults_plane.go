@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"example.com/sample-controller/test/faults/proxy"
 )
 
 // lostChanges is the least number of versions that a restore goes back: more than what is
@@ -184,6 +187,10 @@ func restored(tr *trial, act func() error) error {
 			return err
 		}
 	}
+	// The API server answers watches with 429 while it fills its caches. The proxy does so a little
+	// longer, so that every watch is continued at an old version.
+	warm := tr.replicas[0].proxy.Use((*proxy.Call).IsWatch, proxy.Refuse(http.StatusTooManyRequests))
+	defer warm()
 	tr.plane.kill(allComponents()...)
 	if err := os.RemoveAll(live); err != nil {
 		return err
