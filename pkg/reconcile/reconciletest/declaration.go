@@ -18,6 +18,9 @@ import (
 
 // keepsOwned returns an error if the cache lacks what SetOwned has set in a child.
 func keepsOwned(row *plan.ChildKind, owner plan.Owner, child plan.Object, view *plan.View) error {
+	if row.IsItself() {
+		return nil // the cache of the owner keeps it
+	}
 	cached, err := row.Transform(plan.CopyOf(child))
 	if err != nil {
 		return err

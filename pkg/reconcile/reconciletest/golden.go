@@ -117,6 +117,9 @@ func childrenOf(kind *plan.Kind, owner plan.Owner) ([]byte, error) {
 	var all [][]byte
 	view := kind.NewView()
 	for _, row := range kind.Children {
+		if err := row.Check(); err != nil {
+			return nil, err
+		}
 		for _, name := range row.NamesFor(owner) {
 			child := row.DesiredNamed(owner, name, nil, view)
 			if err := keepsOwned(row, owner, child, view); err != nil {

@@ -116,7 +116,7 @@ func TestGoldenFilesOfOthers(t *testing.T) {
 	sets.Keep = func(_, _ *corev1.Namespace) {}
 	owns := plan.Row[*corev1.Namespace, *corev1.ConfigMap]{Kind: "ConfigMap", Resource: corev1.SchemeGroupVersion.WithResource("configmaps")}
 	owns.Name, owns.Namespace = (*corev1.Namespace).GetName, (*corev1.Namespace).GetName
-	owns.SetOwned = func(*corev1.ConfigMap, *corev1.Namespace, *plan.View) {}
+	owns.SetOwned, owns.Keep = func(*corev1.ConfigMap, *corev1.Namespace, *plan.View) {}, func(_, _ *corev1.ConfigMap) {}
 	kind.Children = []*plan.ChildKind{sets.OfItself(kind), owns.Of(kind)}
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, uid: x, labels: {team: a, other: b}}"
