@@ -272,25 +272,6 @@ func TestASlowCallHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// The user changes or deletes the object during a call.
-func TestTheResultOfAnOlderCallIsDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, outside, _ := start(t, asItIs)
-		answer := make(chan error)
-		outside.answers("a", func(context.Context) error { return <-answer })
-		expectAnswer(t, outside.ask(r, footest.Foo("a")), "waiting")
-		deleted := footest.Foo("a", footest.BeingDeleted)
-		expectAnswer(t, outside.ask(r, deleted), "waiting")
-		answer <- nil
-		synctest.Wait()
-		expectAnswer(t, outside.ask(r, deleted), "waiting")
-		answer <- nil
-		synctest.Wait()
-		expectAnswer(t, outside.ask(r, deleted), "undone")
-		footest.ExpectEqual(t, "calls", []string{"do a", "undo a"}, outside.made())
-	})
-}
-
 // A stop waits for calls, but not for one that does not return.
 func TestAStopDuringACallThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
