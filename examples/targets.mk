@@ -1,6 +1,7 @@
 ##@ Examples
 
-# make docs-test runs it, too.
+# make docs-test runs them, too. EXAMPLES=examples/namespaces/README.md runs that one alone.
+export EXAMPLES ?= examples/README.md,examples/namespaces/README.md
 .PHONY: test-examples
-test-examples: build ## Generate a project with the example controllers, test it, and run it on a cluster: the commands of examples/README.md
-	$(check) examples env GOFLAGS="-trimpath -buildvcs=false -vet=off" $(call go-test,-C tools/docs) -v -timeout=0 -run='^TestDocuments$$' . -args -only=examples/README.md $$DOCS_FLAGS
+test-examples: build ## Generate projects with the example controllers, test them, and run them on clusters: the commands of examples/README.md and of namespaces
+	$(check) examples env GOFLAGS="-trimpath -buildvcs=false -vet=off" $(call go-test,-C tools/docs) -v -timeout=0 -run='^TestDocuments$$' . -args -only=$$EXAMPLES $$DOCS_FLAGS
