@@ -200,24 +200,9 @@ func (w World) OwnerOf(child rows.Object) rows.Object {
 }
 
 func (w World) wrongWith(foo rows.Object) string {
-	obstacle, isStalled, isBlocked := w.wrongReference(foo)
-	misreported := ""
-	for _, kind := range w.Owner.Kinds {
-		if isBlocked {
-			break
-		}
-		if !kind.Wanted(foo) {
-			if left := w.unset(kind, foo); left != nil && !w.lacks(foo) && !w.Refused && !rows.IsSuspended(foo) {
-				return fmt.Sprintf("still has %s %s, which it does not ask for", kind, left.GetName())
-			}
-			continue
-		}
-		reason, falsely, wrong := w.wrongChildren(kind, foo)
-		if wrong != "" {
-			return wrong
-		}
-		obstacle, misreported = cmp.Or(obstacle, reason), cmp.Or(misreported, falsely)
-		isBlocked = reason != "" && kind.Blocks
+	obstacle, isStalled, misreported, wrong := w.Due(foo)
+	if wrong != "" {
+		return wrong
 	}
 	if asked := foo.GetAnnotations()[w.Owner.SyncRequested()]; asked != "" && rows.LastHandledSyncOf(foo) != asked {
 		return fmt.Sprintf("has not answered the request %q for a sync, but %q", asked, rows.LastHandledSyncOf(foo))
@@ -226,6 +211,31 @@ func (w World) wrongWith(foo rows.Object) string {
 		return wrongStatus(foo, metav1.ConditionFalse, obstacle, isStalled || isFinal(obstacle))
 	}
 	return cmp.Or(wrongStatus(foo, metav1.ConditionTrue, plan.ReasonAvailable, false), misreported)
+}
+
+// Due returns the reason that the status of an owner at rest must give for not being ready, or "" if it must say
+// that it is, whether only someone else can end that, and what the status reports falsely of the children; or what is wrong
+// with the children, for which there is no reason.
+func (w World) Due(foo rows.Object) (obstacle string, isStalled bool, misreported, wrong string) {
+	obstacle, isStalled, isBlocked := w.wrongReference(foo)
+	for _, kind := range w.Owner.Kinds {
+		if isBlocked {
+			break
+		}
+		if !kind.Wanted(foo) {
+			if left := w.unset(kind, foo); left != nil && !w.lacks(foo) && !w.Refused && !rows.IsSuspended(foo) {
+				return "", false, "", fmt.Sprintf("still has %s %s, which it does not ask for", kind, left.GetName())
+			}
+			continue
+		}
+		reason, falsely, wrong := w.wrongChildren(kind, foo)
+		if wrong != "" {
+			return "", false, "", wrong
+		}
+		obstacle, misreported = cmp.Or(obstacle, reason), cmp.Or(misreported, falsely)
+		isBlocked = reason != "" && kind.Blocks
+	}
+	return obstacle, isStalled, misreported, ""
 }
 
 // wrongChildren is like wrongChild for all children of a kind. It also returns what the status reports falsely of them.
