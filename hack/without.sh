@@ -6,7 +6,7 @@
 # deletes the paths of each row, and then runs go vet and the unit tests in each module that can
 # be tested in seconds.
 #
-#   hack/without.sh NAME...     names in the first column, such as "faults" "new project"
+#   hack/without.sh NAME...     names in the first column, such as "e2e" "new project"
 
 set -o errexit -o nounset -o pipefail
 unset CDPATH

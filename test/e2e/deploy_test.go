@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,7 +18,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,22 +33,7 @@ import (
 // account, the program from its own Pod.
 const imageAnnotation = "samplecontroller.k8s.io/image"
 
-const inShippedNamespace = "--namespace=" + shippedNamespace
-
-// TestTheManifestsInstallTheController starts its own cluster, because the manifests
-// have fixed names. KWOK simulates its nodes and the controller's Pods; the program runs
-// as a process with the token and the arguments of the Pods.
-func TestTheManifestsInstallTheController(t *testing.T) {
-	t.Parallel()
-	c := newOwnCluster(t, "-nodes=2")
-	if c.emulates != cluster.emulates {
-		t.Errorf("This cluster emulates %q, but the cluster under test emulates %q", c.emulates, cluster.emulates)
-	}
-	// Not parallel, because the variants have the same names.
-	if t.Run("for all namespaces", func(t *testing.T) { c.checkInstallation(t, deployFolder, true) }) {
-		t.Run("for one namespace", func(t *testing.T) { c.checkInstallation(t, namespacedFolder, false) })
-	}
-}
+const inShippedNamespace = "--namespace=" + shipped
 
 // TestTheManifestsInstallTheControllerOnAnOldKubernetes tests the installation on the
 // oldest release that devcluster emulates. "make skew" runs all tests on each release.
@@ -68,8 +53,7 @@ func TestTheManifestsInstallTheControllerOnAnOldKubernetes(t *testing.T) {
 	c.checkInstallation(t, deployFolder, true)
 }
 
-// shippedUser is the user name of the installed account.
-var shippedUser = (&account{namespace: shippedNamespace, name: shippedName}).user()
+const shippedUser = "system:serviceaccount:" + shipped + ":" + shipped
 
 // checkInstallation installs the controller, checks the installation, and uninstalls it.
 // everywhere says whether the controller may list Foos of all namespaces.
@@ -88,10 +72,10 @@ func (c *testCluster) checkInstallation(t *testing.T, folder string, everywhere 
 	c.checkPods(t)
 	c.checkPolicy(t)
 	c.checkUsers(t)
-	if may := c.may(t, shippedUser, "kube-public", "list", ""); may != everywhere {
-		t.Errorf("The controller may list Foos of another namespace: %v, want %v", may, everywhere)
+	if err := c.mayFoos(t, shippedUser, "list", "--namespace=kube-public"); (err == nil) != everywhere {
+		t.Errorf("The controller may list Foos of another namespace: %v, want %v", err == nil, everywhere)
 	}
-	c.checkProgram(t)
+	t.Run("the program", func(t *testing.T) { c.checkProgram(t, folder) })
 	c.kubectl(t, "delete", "-k="+folder, timeout)
 	left := c.kubectl(t, "get", clusterScoped+",crds,namespaces", "-o=name")
 	if strings.Contains(left, "sample") {
@@ -103,10 +87,10 @@ func (c *testCluster) checkInstallation(t *testing.T, folder string, everywhere 
 // may be evicted. The Pod Security profile is in force.
 func (c *testCluster) checkPods(t *testing.T) {
 	t.Helper()
-	c.awaitInstalled(t, shippedName)
+	c.awaitInstalled(t, shipped)
 	isEvictable := "--for=jsonpath={.status.disruptionsAllowed}=1"
-	c.kubectl(t, "wait", inShippedNamespace, "pdb/"+shippedName, isEvictable, timeout)
-	pods, err := c.kube.CoreV1().Pods(shippedNamespace).List(t.Context(), metav1.ListOptions{})
+	c.kubectl(t, "wait", inShippedNamespace, "pdb/"+shipped, isEvictable, timeout)
+	pods, err := c.kube.CoreV1().Pods(shipped).List(t.Context(), metav1.ListOptions{})
 	footest.Must(t, err)
 	nodes := map[string]bool{}
 	for i := range pods.Items {
@@ -136,79 +120,54 @@ func (c *testCluster) awaitInstalled(t *testing.T, name string) {
 // what they refuse.
 func (c *testCluster) checkPolicy(t *testing.T) {
 	t.Helper()
-	policies := c.kubectl(t, "get", "validatingadmissionpolicies", "-o=name", "-l=app.kubernetes.io/name="+shippedName)
+	policies := c.kubectl(t, "get", "validatingadmissionpolicies", "-o=name", "-l=app.kubernetes.io/name="+shipped)
 	for policy := range strings.FieldsSeq(policies) {
 		c.kubectl(t, "wait", policy, "--for=jsonpath={.status.observedGeneration}=1", timeout)
 		if warnings := c.kubectl(t, "get", policy, "-o=jsonpath={.status.typeChecking.expressionWarnings}"); warnings != "" {
 			t.Errorf("The server warns of the expressions of %s: %s", policy, warnings)
 		}
 	}
-	installed, err := useAccount(t.Context(), c, t.TempDir(), shippedNamespace, shippedName)
+	installed, err := c.accountOf(t.Context(), shipped, shipped)
 	footest.Must(t, err)
 	footest.Must(t, installed.awaitPolicies(t.Context(), metav1.NamespaceDefault))
 	footest.Must(t, installed.awaitFoosAsOwners(t.Context(), metav1.NamespaceDefault))
 }
 
-// may reports whether a user may do something with Foos, or a subresource of them.
-func (c *testCluster) may(t *testing.T, user, namespace, verb, subresource string) bool {
+// mayFoos returns an error unless a user may do something with Foos.
+func (c *testCluster) mayFoos(t *testing.T, user, verb string, more ...string) error {
 	t.Helper()
-	allowed, err := isAllowed(t.Context(), c.kube, user, grant{ResourceAttributes: authorizationv1.ResourceAttributes{
-		Namespace: namespace, Group: samplev1alpha1.GroupName, Resource: "foos", Subresource: subresource, Verb: verb,
-	}})
-	footest.Must(t, err)
-	return allowed
+	return c.allows(t.Context(), user, append([]string{verb, "foos." + samplev1alpha1.GroupName}, more...)...)
 }
 
 // checkUsers checks that the built-in roles include Foos. A controller of Kubernetes
 // aggregates the shipped roles into them.
 func (c *testCluster) checkUsers(t *testing.T) {
 	t.Helper()
-	const in = metav1.NamespaceDefault
 	for _, role := range []string{"view", "edit"} {
 		c.kubectl(t, "create", "rolebinding", role, "--clusterrole="+role, "--user="+role)
 	}
-	awaitThat(t, "users with the role view or edit may read or write Foos", func(context.Context) error {
-		if !c.may(t, "view", in, "get", "") || !c.may(t, "edit", in, "get", "") || !c.may(t, "edit", in, "create", "") {
-			return errNotAllowed
-		}
-		return nil
-	})
-	if c.may(t, "view", in, "create", "") || c.may(t, "nobody", in, "get", "") {
+	footest.Must(t, testcluster.Await(t.Context(), patience, "users with the role view or edit may read or write Foos", func(context.Context) error {
+		return errors.Join(c.mayFoos(t, "view", "get"), c.mayFoos(t, "edit", "get"), c.mayFoos(t, "edit", "create"))
+	}))
+	if c.mayFoos(t, "view", "create") == nil || c.mayFoos(t, "nobody", "get") == nil {
 		t.Error("Users without these roles may read or write Foos, too")
 	}
-	if c.may(t, "edit", in, "update", "status") || c.may(t, "edit", in, "patch", "status") {
+	const status = "--subresource=status"
+	if c.mayFoos(t, "edit", "update", status) == nil || c.mayFoos(t, "edit", "patch", status) == nil {
 		t.Error("Users with the role edit may write the status, which only the controller should write")
 	}
 	c.kubectl(t, "delete", "rolebinding", "view", "edit")
 }
 
-// checkProgram runs the program with the permissions and the arguments of a Pod. It carries
-// out the shipped example.
-func (c *testCluster) checkProgram(t *testing.T) {
-	t.Helper()
-	ns := c.inDefault()
-	defer ns.witness(t)()
-	p := c.startInstalled(t, shippedName)
-	p.awaitLog(t, working, 1)
-	ns.kubectl(t, "create", "-f="+moduleRoot+"/artifacts/examples/example-foo.yaml")
-	ns.awaitReplicas(t, "example-foo", 1)
-	p.stop(t)
-	// The garbage collector discovers new kinds every 30 s, and may not know Foos yet.
-	ns.kubectl(t, "delete", "foo,deployment", "--all")
-	ns.kubectl(t, "wait", "--for=delete", "pods", "--selector=controller=example-foo", timeout)
-	if got := p.log.Count("forbidden"); got > 0 {
-		t.Errorf("The API server refused %d requests:\n%s", got, p.log)
-	}
-}
-
 // startInstalled starts the program with the arguments and the account of an installed
-// Deployment, which have one name. Its ports are free ones.
-func (c *testCluster) startInstalled(t *testing.T, name string) *process {
-	t.Helper()
-	installed, err := useAccount(t.Context(), c, t.TempDir(), shippedNamespace, name)
-	footest.Must(t, err)
-	deployment, err := c.kube.AppsV1().Deployments(shippedNamespace).Get(t.Context(), name, metav1.GetOptions{})
-	footest.Must(t, err)
+// Deployment, which have one name, and more flags. Its ports are free ones.
+func (tr *trial) startInstalled(name string, flags ...string) *replica {
+	tr.t.Helper()
+	var err error
+	tr.account, err = tr.cluster.accountOf(tr.ctx, shipped, name)
+	tr.must(err)
+	deployment, err := tr.cluster.kube.AppsV1().Deployments(shipped).Get(tr.ctx, name, metav1.GetOptions{})
+	tr.must(err)
 	args := slices.Clone(deployment.Spec.Template.Spec.Containers[0].Args)
 	for i := range args {
 		if flag, _, found := strings.Cut(args[i], "-bind-address=:"); found {
@@ -216,16 +175,9 @@ func (c *testCluster) startInstalled(t *testing.T, name string) *process {
 		}
 		args[i] = strings.ReplaceAll(args[i], "$(FOO_IMAGE)", deployment.Spec.Template.Annotations[imageAnnotation])
 	}
-	return startController(t, append([]string{"-kubeconfig=" + installed.kubeconfig}, args...)...)
-}
-
-// writeOverlay writes a kustomization with one of the shipped directories as its base, and
-// returns its directory.
-func writeOverlay(t *testing.T, base, text string) string {
-	t.Helper()
-	folder := t.TempDir()
-	footest.Must(t, writeKustomization(folder, base, text))
-	return folder
+	tr.everywhere, tr.subject = true, &subject{path: run.ours.path}
+	// As in a Pod, whose namespace the program knows.
+	return tr.start(slices.Concat(args, []string{"-leader-elect-resource-namespace=" + shipped}, flags)...)
 }
 
 // TestTheInstallFileEqualsTheFolder checks that the file of make install-yaml is the
@@ -246,7 +198,7 @@ func TestTheInstallFileEqualsTheFolder(t *testing.T) {
 	footest.Must(t, err)
 	setsImage := fmt.Sprintf("images: [{name: sample-controller, newName: '%s', newTag: v1, digest: '%s'}]\n",
 		image, digest)
-	rendered := cluster.kubectl(t, "kustomize", writeOverlay(t, deployFolder, setsImage))
+	rendered := run.cluster.kubectl(t, "kustomize", writeOverlay(t, deployFolder, setsImage))
 	footest.ExpectEqual(t, "the file", rendered, strings.TrimSpace(string(inFile)))
 	if want := "image: " + image + ":v1@" + digest; !strings.Contains(rendered, want) {
 		t.Errorf("There is no %s in\n%s", want, rendered)

@@ -11,21 +11,17 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
-	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"example.com/sample-controller/test/faults/proxy"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
@@ -38,16 +34,23 @@ const (
 	stopping   = "Stopping: waiting for syncs in progress"
 )
 
-// expectHealth checks the response of a health endpoint.
-func (p *process) expectHealth(t *testing.T, path string, code int, says ...string) {
-	t.Helper()
-	got := ask(t, "http://"+p.servedAt(t, "health")+path, "")
+// Flags that serve health and metrics on free ports, which the controller logs.
+const (
+	anyPort       = "127.0.0.1:0"
+	servesHealth  = "-health-probe-bind-address=" + anyPort
+	servesMetrics = "-metrics-bind-address=" + anyPort
+)
+
+// mustAnswer checks the response of a health endpoint.
+func (tr *trial) mustAnswer(r *replica, path string, code int, says ...string) {
+	tr.t.Helper()
+	got := ask(tr.t, "http://"+tr.servedAt(r, "health")+path, "")
 	if got.code != code {
-		t.Errorf("%s returned %d: %s, want %d", path, got.code, got.body, code)
+		tr.t.Errorf("%s returned %d: %s, want %d", path, got.code, got.body, code)
 	}
 	for _, text := range says {
 		if !strings.Contains(got.body, text) {
-			t.Errorf("%s returned no %q, but: %s", path, text, got.body)
+			tr.t.Errorf("%s returned no %q, but: %s", path, text, got.body)
 		}
 	}
 }
@@ -58,164 +61,92 @@ func (p *process) expectHealth(t *testing.T, path string, code int, says ...stri
 func TestTheControllerWaitsForAMissingCRD(t *testing.T) {
 	t.Parallel()
 	own := newOwnCluster(t, testcluster.ControlPlaneOnly)
-	flags := []string{"-kubeconfig=" + own.inDefault().newAccount(t).kubeconfig,
-		"-health-probe-bind-address=" + anyPort, "-metrics-bind-address=" + anyPort}
-	stopped := startController(t, flags...)
-	stopped.awaitLog(t, "is not installed", 1)
-	stopped.stop(t)
+	own.kubectl(t, "apply", "--server-side", "-k="+permissionsFolder)
+	account, err := own.accountOf(t.Context(), shipped, shipped)
+	footest.Must(t, err)
+	tr := inNamespaceOf(t, own, metav1.NamespaceDefault)
+	tr.account = account
+	stopped := tr.start(servesHealth, servesMetrics)
+	tr.awaitLog(stopped, "is not installed", 1)
+	tr.stop(stopped)
 
-	p := startController(t, flags...)
-	p.awaitLog(t, "CustomResourceDefinition "+crdName+" is not installed", 1)
-	p.awaitLog(t, "kubectl apply --server-side -f artifacts/crd", 1)
-	p.expectHealth(t, "/healthz", http.StatusOK)
-	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]caches failed", "[+]shutdown ok")
-	p.expectHealth(t, "/readyz/caches", http.StatusInternalServerError, "not filled")
-	if got := ask(t, p.metricsURL(t), ""); got.code != http.StatusUnauthorized {
+	r := tr.start(servesHealth, servesMetrics)
+	tr.awaitLog(r, "CustomResourceDefinition "+crdName+" is not installed", 1)
+	tr.awaitLog(r, "kubectl apply --server-side -f artifacts/crd", 1)
+	tr.mustAnswer(r, "/healthz", http.StatusOK)
+	tr.mustAnswer(r, "/readyz", http.StatusInternalServerError, "[-]caches failed", "[+]shutdown ok")
+	tr.mustAnswer(r, "/readyz/caches", http.StatusInternalServerError, "not filled")
+	if got := ask(t, tr.metricsURL(r), ""); got.code != http.StatusUnauthorized {
 		t.Errorf("The metrics endpoint returned %d: %s", got.code, got.body)
 	}
 
-	footest.Must(t, own.installCRDs(t.Context()))
-	p.awaitLog(t, working, 1)
-	if got, kinds := p.log.Count("is not installed"), len(footest.Owners); got != kinds {
+	footest.Must(t, testcluster.InstallCRDs(t.Context(), testcluster.Devcluster(t), own.kubeconfig, moduleRoot))
+	tr.awaitLog(r, working, 1)
+	if got, kinds := r.log.Count("is not installed"), len(footest.Owners); got != kinds {
 		t.Errorf("The log says %d times that the CRD of one of %d kinds is missing, want once for each", got, kinds)
 	}
-	p.expectHealth(t, "/readyz", http.StatusOK)
-	p.expectHealth(t, "/healthz?verbose", http.StatusOK, "[+]ping ok", "[+]leaderElection ok")
+	tr.mustAnswer(r, "/readyz", http.StatusOK)
+	tr.mustAnswer(r, "/healthz?verbose", http.StatusOK, "[+]ping ok", "[+]leaderElection ok")
 }
 
-// TestAStandbyTakesOver checks that a standby is ready, because it could take over, that it
-// counts the Foos, too, and that it takes over from a leader that is killed.
-// TestEachPermissionIsNeeded stops one.
+// TestAStandbyTakesOver checks that a standby is ready, because it could take over, and that it
+// counts the Foos, too. The rows E are about how it takes over.
 func TestAStandbyTakesOver(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	flags := append(ns.newAccount(t).flags(), "-namespace="+ns.name,
-		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort)
-	leader := startController(t, flags...)
-	leader.awaitLog(t, working, 1)
-	ns.createReadyFoo(t, newFoo("before", 1))
-	standby := startController(t, flags...)
-	standby.awaitLog(t, standingBy, 1)
-	standby.expectHealth(t, "/readyz", http.StatusOK)
-	standby.expectHealth(t, "/healthz", http.StatusOK)
-	token := ns.newReader(t, "reader", metricsReader+ns.name, "/metrics")
-	standby.awaitMetrics(t, token, masterStatus(ns, 0), `sample_controller_foos{ready="True"} 1`,
+	tr := newTrial(t)
+	flags := append(tr.electionFlags(), servesHealth, servesMetrics)
+	leader := tr.start(flags...)
+	tr.awaitLog(leader, working, 1)
+	tr.settledFoo("before", "before", 1)
+	standby := tr.start(flags...)
+	tr.awaitLog(standby, standingBy, 1)
+	tr.mustAnswer(standby, "/readyz", http.StatusOK)
+	tr.mustAnswer(standby, "/healthz", http.StatusOK)
+	token := tr.newReader("reader", metricsReader, "/metrics")
+	tr.awaitMetrics(standby, token, masterStatus(0), `sample_controller_foos{ready="True"} 1`,
 		`sample_controller_sync_duration_seconds_count{result="success"} 0`)
-	leader.awaitMetrics(t, token, masterStatus(ns, 1), `sample_controller_foos{ready="True"} 1`)
+	tr.awaitMetrics(leader, token, masterStatus(1), `sample_controller_foos{ready="True"} 1`)
 	if standby.log.Count(working) > 0 {
 		t.Error("The standby has started its workers")
 	}
-	leader.end(t, syscall.SIGKILL)
-	standby.awaitLog(t, working, 1)
-	ns.createReadyFoo(t, newFoo("after", 1))
+	leader.kill()
+	tr.awaitLog(standby, working, 1)
+	tr.settledFoo("after", "after", 1)
 }
 
-// masterStatus is the metric of leader election for the Lease in the namespace.
-func masterStatus(ns *namespace, leads int) string {
-	return `leader_election_master_status{name="` + shippedName + "-" + ns.name + `"} ` + strconv.Itoa(leads)
+// masterStatus is the metric of leader election.
+func masterStatus(leads int) string {
+	return `leader_election_master_status{name="` + shipped + `"} ` + strconv.Itoa(leads)
 }
 
 // TestAControllerThatStopsIsNotReady checks that a controller which waits for its last
 // sync is healthy, but not ready.
 func TestAControllerThatStopsIsNotReady(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	arrived, opened := make(chan struct{}), make(chan struct{})
-	arrive, open := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(opened) })
-	kubeconfig := behindProxy(t, cluster.account, func(r *http.Request) {
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/"+footest.Primary.Resource.Resource) {
-			arrive()
-			<-opened
-		}
-	}, nil)
-	t.Cleanup(open) // before the proxy closes
-	p := startController(t, "-kubeconfig="+kubeconfig, "-namespace="+ns.name, "-health-probe-bind-address="+anyPort)
-	ns.primary().createOwner(t, newFoo("slow", 1))
-	<-arrived
-	p.expectHealth(t, "/readyz", http.StatusOK)
-	footest.Must(t, p.Signal(syscall.SIGTERM))
-	p.awaitLog(t, stopping, 1)
-	p.expectHealth(t, "/readyz", http.StatusInternalServerError, "[-]shutdown failed")
-	p.expectHealth(t, "/healthz", http.StatusOK)
+	tr := newTrial(t)
+	r := tr.start(servesHealth)
+	open := tr.holdNext(r, attempted(footest.Primary.Resource.Resource, "create"), proxy.Forward, func() { tr.createFoo("slow", "slow", 1) })
+	tr.mustAnswer(r, "/readyz", http.StatusOK)
+	r.signal(syscall.SIGTERM)
+	tr.awaitLog(r, stopping, 1)
+	tr.mustAnswer(r, "/readyz", http.StatusInternalServerError, "[-]shutdown failed")
+	tr.mustAnswer(r, "/healthz", http.StatusOK)
 	open()
-	p.expectStop(t) // a second signal would end it at once
+	tr.mustExit(r, "after SIGTERM", 0) // a second signal would end it at once
 }
 
-// behindProxy returns a kubeconfig that leads to the API server through a proxy, which
-// calls a function with each request and, if it is not nil, with each response, and sends the
-// requests as an account.
-func behindProxy(t *testing.T, as *account, see func(*http.Request), seeResponse func(*http.Response) error) (kubeconfig string) {
-	t.Helper()
-	transport, err := rest.TransportFor(as.config)
-	footest.Must(t, err)
-	target, err := url.Parse(as.config.Host)
-	footest.Must(t, err)
-	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			see(r.Out)
-			r.SetURL(target)
-		},
-		Transport:      transport,
-		FlushInterval:  -1, // watches
-		ModifyResponse: seeResponse,
-		ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-	})
-	t.Cleanup(server.Close)
-	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	footest.Must(t, testcluster.WriteKubeconfig(kubeconfig, server.URL, nil, clientcmdapi.AuthInfo{}))
-	return kubeconfig
-}
-
+// TestNoPortIsOpenByDefault rests on the log, which says of each server where it is.
 func TestNoPortIsOpenByDefault(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("this test reads the ports of a process from /proc")
-	}
-	ns := newNamespace(t)
-	for flags, want := range map[string]int{
-		"": 0,
-		"-health-probe-bind-address=" + anyPort + " -metrics-bind-address=" + anyPort: 2,
-	} {
-		p := ns.startController(t, strings.Fields(flags)...)
-		p.awaitLog(t, working, 1)
-		if got := p.listening(t); got != want {
-			t.Errorf("With the flags %q it listens on %d ports, want %d", flags, got, want)
+	tr := newTrial(t)
+	for want, flags := range map[int][]string{0: nil, 2: {servesHealth, servesMetrics}} {
+		r := tr.start(flags...)
+		tr.awaitLog(r, working, 1)
+		if got := r.log.Count(`"Serving `); got != want {
+			t.Errorf("With the flags %q it serves on %d ports, want %d", flags, got, want)
 		}
-		p.stop(t)
+		tr.stop(r)
 	}
-}
-
-// listening returns the number of sockets on which a process listens.
-func (p *process) listening(t *testing.T) int {
-	t.Helper()
-	proc := filepath.Join("/proc", strconv.Itoa(p.ID()))
-	descriptors, err := filepath.Glob(proc + "/fd/*")
-	footest.Must(t, err)
-	sockets := map[string]bool{}
-	for _, descriptor := range descriptors {
-		target, err := os.Readlink(descriptor)
-		if number, isSocket := strings.CutPrefix(target, "socket:["); err == nil && isSocket {
-			sockets[strings.TrimSuffix(number, "]")] = true
-		}
-	}
-	if len(sockets) == 0 {
-		t.Fatal("The process has no socket, not even to the API server")
-	}
-	listening := 0
-	tables, err := filepath.Glob(proc + "/net/[tu][cd]p*")
-	footest.Must(t, err)
-	for _, table := range tables {
-		content, err := os.ReadFile(table)
-		footest.Must(t, err)
-		for line := range strings.Lines(string(content)) {
-			// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
-			fields := strings.Fields(line)
-			if len(fields) >= 10 && sockets[fields[9]] && strings.HasSuffix(fields[2], ":0000") {
-				listening++
-			}
-		}
-	}
-	return listening
 }
 
 // TestAFailedStartPrintsOneClearLine starts the program in ways in which it exits by itself.
@@ -269,7 +200,7 @@ func TestAFailedStartPrintsOneClearLine(t *testing.T) {
 // runController runs a controller that exits by itself. Its environment names no cluster.
 func runController(t *testing.T, flags ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), cluster.controller, flags...)
+	command := exec.CommandContext(t.Context(), run.ours.path, flags...)
 	command.Env = append(os.Environ(), "KUBECONFIG=", "HOME="+t.TempDir(), "KUBERNETES_SERVICE_HOST=")
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
@@ -315,23 +246,22 @@ func parseLog(t *testing.T, log string) []logEntry {
 
 func TestTheLogIsJSONIfRequested(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
-	p := startController(t, append(ns.newAccount(t).flags(), "-namespace="+ns.name,
-		"-health-probe-bind-address="+anyPort, "-metrics-bind-address="+anyPort, "-logging-format=json", "-v=6")...)
-	ns.createReadyFoo(t, newFoo("logged", 1))
-	p.stop(t)
+	tr := newTrial(t)
+	r := tr.start(append(tr.electionFlags(), servesHealth, servesMetrics, "-logging-format=json", "-v=6")...)
+	tr.settledFoo("logged", "logged", 1)
+	tr.stop(r)
 
 	// The controller's own lines from start to stop, and those of client-go.
 	wanted := map[string]func(logEntry) bool{
 		"the start":                func(e logEntry) bool { return e.Message == "Serving metrics" && *e.Level == 0 },
 		"a request of the library": func(e logEntry) bool { return strings.HasPrefix(e.Caller, "transport/") && *e.Level > 5 },
 		"a write": func(e logEntry) bool {
-			isOfFoo := e.Foo.Name == "logged" && e.Foo.Namespace == ns.name
+			isOfFoo := e.Foo.Name == "logged" && e.Foo.Namespace == tr.ns
 			return e.Message == "Created "+footest.Primary.Kind && isOfFoo && *e.Level == 2
 		},
 		"the stop": func(e logEntry) bool { return e.Message == stopping },
 	}
-	for _, entry := range parseLog(t, p.log.String()) {
+	for _, entry := range parseLog(t, r.log.String()) {
 		for what, isIt := range wanted {
 			if entry.Level != nil && isIt(entry) {
 				delete(wanted, what)

@@ -1,44 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// TestMain: whether the tests run, and what happens before and after them; the cluster under test,
-// the CustomResourceDefinitions in it, and clusters of a test's own.
+// TestMain: whether and which tests run, what happens before and after them, and what they share.
 
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
-	clientset "example.com/sample-controller/pkg/generated/clientset/versioned"
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
 )
 
+const (
+	// moduleRoot is the path of the controller's main package.
+	moduleRoot = "../.."
+	// patience bounds each wait of the tests of the contract and of the installation, in which images may
+	// be pulled, and timeout is the same for kubectl. Only a test that fails waits that long.
+	patience = 4 * time.Minute
+	timeout  = "--timeout=4m"
+)
+
+// testRun holds what the tests of a run share.
+type testRun struct {
+	// ctx ends when the run does.
+	ctx context.Context
+	// id is the value of the run's label.
+	id      string
+	cluster *testCluster
+	// folder holds programs and kubeconfigs. It is removed at the end.
+	folder string
+	// subjects are ours and, if the run compares two controllers, upstream's.
+	subjects       []*subject
+	ours, upstream *subject
+	// all is true if every case of the faults is run, and not a selection, which seed determines.
+	all  bool
+	seed uint64
+	rows []*scenario
+	// mu guards the results of all rows, and what the subjects can.
+	mu sync.Mutex
+}
+
+var run testRun
+
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if os.Getenv("E2E_KUBECONFIG") == "" || testing.Short() {
-		fmt.Println("e2e: all tests skipped: E2E_KUBECONFIG is not set, so there is no cluster to test against, or -short is")
+	kubeconfig, faults := os.Getenv("E2E_KUBECONFIG"), os.Getenv("FAULTS")
+	if faults != "" {
+		kubeconfig = os.Getenv("KUBECONFIG")
+	}
+	if kubeconfig == "" || testing.Short() {
+		fmt.Println("e2e: all tests skipped: neither E2E_KUBECONFIG is set nor, for FAULTS, KUBECONFIG, " +
+			"so there is no cluster to test against, or -short is")
 		return
 	}
-	code, err := testAgainstCluster(m)
+	code, err := runTests(m, kubeconfig, faults)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "e2e: %v\n", err)
 		code = max(code, 1)
@@ -46,9 +79,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// testAgainstCluster connects, prepares the cluster, runs the tests, and removes what it
-// made. It returns the tests' exit code.
-func testAgainstCluster(m *testing.M) (int, error) {
+// runTests connects, prepares the cluster, runs the tests, and removes what they made. It returns the
+// tests' exit code. The cluster of the faults is deleted with the run.
+func runTests(m *testing.M, kubeconfig, faults string) (code int, err error) {
 	folder, err := os.MkdirTemp("", "foo-e2e-")
 	if err != nil {
 		return 1, err
@@ -56,39 +89,75 @@ func testAgainstCluster(m *testing.M) (int, error) {
 	defer os.RemoveAll(folder)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if cluster, err = connect(ctx, folder); err != nil {
+	run = testRun{ctx: ctx, folder: folder, id: strconv.FormatUint(uint64(rand.Uint32()), 36)}
+	if run.cluster, err = connectTo(run.ctx, kubeconfig); err != nil {
 		return 1, err
 	}
-	exitOnSignal(cancel, folder)
-	code, err := 1, cluster.prepare(ctx)
-	if err == nil {
-		code = m.Run()
+	exitOnSignal(cancel)
+	if err := errors.Join(chooseTests(faults), prepareRun(faults)); err != nil {
+		return 1, errors.Join(err, run.cluster.tidyUp())
 	}
-	return code, errors.Join(err, cluster.tidyUp())
+	code = m.Run()
+	if faults != "" {
+		return code, reportFaults()
+	}
+	return code, run.cluster.tidyUp()
 }
 
-// prepare prepares the cluster: the CRDs, the program and its permissions. It returns an
-// error if another controller works in the cluster, which would disturb the tests.
-func (c *testCluster) prepare(ctx context.Context) error {
-	if err := c.installCRDs(ctx); err != nil {
+// faultTests are the tests of the table of faults. Without FAULTS, all others run.
+const faultTests = "^Test(Workloads|Faults|ControlPlane|TheHarnessCanFail)$"
+
+// chooseTests restricts what -run and -skip say to the faults, or to the other tests, unless they name
+// tests themselves.
+func chooseTests(faults string) (err error) {
+	if faults == "" {
+		return flag.Set("test.skip", cmp.Or(flag.Lookup("test.skip").Value.String(), faultTests))
+	}
+	if asked := flag.Lookup("test.run").Value.String(); asked == "" || strings.HasPrefix(asked, "/") {
+		err = flag.Set("test.run", faultTests+asked)
+	}
+	run.all, run.rows, run.seed = faults == "all", allRows(), uint64(rand.Uint32())
+	if asked := os.Getenv("FAULTS_SEED"); asked != "" && err == nil {
+		run.seed, err = strconv.ParseUint(asked, 10, 64)
+	}
+	fmt.Printf("faults: seed %d\n", run.seed)
+	return err
+}
+
+// prepareRun prepares the cluster, and builds the programs. It returns an error if another controller works in
+// the cluster, which would disturb the tests.
+func prepareRun(faults string) error {
+	ctx := run.ctx
+	if err := run.cluster.checkUnused(ctx); err != nil {
 		return err
 	}
-	ns, err := c.createNamespace(ctx)
+	if err := run.cluster.install(ctx); err != nil {
+		return err
+	}
+	ns, err := run.cluster.createNamespace(ctx)
 	if err != nil {
 		return err
 	}
 	// No controller under test watches this namespace. It takes time to build the program, in which
 	// another controller writes the status.
-	if _, err := ns.foos().Create(ctx, newFoo("canary", 1), metav1.CreateOptions{}); err != nil {
+	foos := run.cluster.foos.SamplecontrollerV1alpha1().Foos(ns)
+	if _, err := foos.Create(ctx, newFoo("canary", "canary", 0), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating a Foo: %w", err)
 	}
-	if err := testcluster.Build(ctx, moduleRoot, c.controller, "."); err != nil {
+	if run.ours, err = buildOurs(ctx, filepath.Join(run.folder, "ours")); err != nil {
 		return err
 	}
-	if err := ns.createAccount(ctx); err != nil {
+	run.subjects = []*subject{run.ours}
+	if os.Getenv("FAULTS_REPORT") != "" && faults != "" {
+		if run.upstream, err = buildUpstream(ctx); err != nil {
+			return err
+		}
+		run.subjects = append(run.subjects, run.upstream)
+	}
+	if err := run.cluster.awaitInForce(ctx); err != nil {
 		return err
 	}
-	foo, err := ns.foos().Get(ctx, "canary", metav1.GetOptions{})
+	foo, err := foos.Get(ctx, "canary", metav1.GetOptions{})
 	if err == nil && foo.Status.ObservedGeneration > 0 {
 		err = errors.New("another controller manages this cluster's Foos: stop it first, because it would disturb the tests")
 	}
@@ -96,228 +165,98 @@ func (c *testCluster) prepare(ctx context.Context) error {
 }
 
 // exitOnSignal makes a signal end the run early, after the tests' objects are removed.
-func exitOnSignal(cancel context.CancelFunc, folder string) {
+func exitOnSignal(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
 		fmt.Fprintln(os.Stderr, "e2e: interrupted: removing the tests' objects")
 		cancel() // ends the controllers
-		if err := cluster.tidyUp(); err != nil {
+		if err := run.cluster.tidyUp(); err != nil {
 			fmt.Fprintf(os.Stderr, "e2e: %v\n", err)
 		}
-		os.RemoveAll(folder)
+		os.RemoveAll(run.folder)
 		os.Exit(130)
 	}()
 }
 
-// tidyUp deletes the objects of the run and waits until they are gone. The error names
-// objects that are left.
-func (c *testCluster) tidyUp() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	defer cancel()
-	ours := "--selector=" + runLabel + "=" + c.run
-	err := c.deleteClusterScoped(ctx, ours)
-	// Again, because an interrupted test may still create a namespace.
-	left := testcluster.Await(ctx, patience, "the namespaces of this run are gone", func(ctx context.Context) error {
-		if _, err := c.runKubectl(ctx, "delete", "namespaces", ours, timeout); err != nil {
-			return err
-		}
-		left, err := c.runKubectl(ctx, "get", "namespaces", ours, "--output=name", "--ignore-not-found")
-		if err == nil && left != "" {
-			err = errors.New("there are " + left)
-		}
-		return err
-	})
-	err = errors.Join(err, left)
-	for _, name := range c.installedCRDs {
-		_, removed := c.runKubectl(ctx, "delete", "crd", name, "--ignore-not-found", timeout)
-		err = errors.Join(err, removed)
-	}
-	return err
+// subject is a controller under test: any program that takes -kubeconfig.
+type subject struct {
+	name string
+	path string
+	// version is the version of upstream's module.
+	version string
+	// flags are passed in addition to -kubeconfig.
+	flags []string
+	// isUpstream is true for upstream's controller. It takes no -namespace, so the proxy confines
+	// it to one. It has no conditions and no observedGeneration, which the oracle checks of ours.
+	// At each resync it writes a status and an Event for each Foo, by design: one row checks for
+	// that, and the others ignore it, so that each finds its own problem.
+	isUpstream bool
+	// writes is how many writes each workload makes without a fault: 0 if it fails. One that
+	// was not run, because of -run, is missing.
+	writes map[string]int
 }
 
-// clusterScoped are the kinds of the objects that the manifests, and the tests, have outside
-// namespaces, except for CRDs.
-const clusterScoped = "validatingadmissionpolicybindings,validatingadmissionpolicies,flowschemas," +
-	"clusterrolebindings,clusterroles"
-
-// deleteClusterScoped deletes the selected objects outside namespaces.
-func (c *testCluster) deleteClusterScoped(ctx context.Context, selector string) error {
-	_, err := c.runKubectl(ctx, "delete", clusterScoped, selector)
-	return err
+// can reports whether the controller passes a workload without a fault, and makes as many
+// writes then.
+func (s *subject) can(workload string, writes int) bool {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	found, known := s.writes[workload]
+	return !known || found >= max(writes, 1)
 }
 
-const (
-	// moduleRoot is the path of the controller's main package.
-	moduleRoot = "../.."
-	// patience bounds each wait. Only a test that fails waits that long.
-	patience = 4 * time.Minute // images may be pulled
-	// timeout is the same for kubectl.
-	timeout = "--timeout=4m"
-
-	crdName   = "foos.samplecontroller.k8s.io"
-	crdFolder = moduleRoot + "/artifacts/crd"
-)
-
-// dryRun makes the API server judge a write without storing it.
-var dryRun = []string{metav1.DryRunAll}
-
-// cluster is the cluster under test. TestMain sets it before the first test, and nothing
-// changes it afterwards.
-var cluster *testCluster
-
-// testCluster is a connection to the cluster under test.
-type testCluster struct {
-	// ctx ends when the run does.
-	ctx    context.Context
-	config *rest.Config
-	// kubeconfig is a self-contained file with only the current context, so that the user
-	// can switch contexts during a run.
-	kubeconfig string
-	// emulates is the minor version of Kubernetes that the API server emulates, such as
-	// 1.35, or "" if none.
-	emulates string
-	// run is the value of this run's label.
-	run string
-	// controller is the program under test.
-	controller string
-	// account is its service account.
-	account *account
-	// installedCRDs are those that this run installed, and removes at the end.
-	installedCRDs []string
-
-	kube    kubernetes.Interface
-	foos    clientset.Interface
-	dynamic dynamic.Interface
+func (s *subject) setWrites(workload string, writes int) {
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	s.writes[workload] = writes
 }
 
-// connect makes clients from $E2E_KUBECONFIG, and prints which cluster that is.
-func connect(ctx context.Context, folder string) (*testCluster, error) {
-	from := os.Getenv("E2E_KUBECONFIG")
-	current, err := testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), from, "config", "view", "--minify", "--flatten", "--raw")
-	if err != nil {
-		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", from, err)
-	}
-	kubeconfig := filepath.Join(folder, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(current), 0o600); err != nil {
+// buildOurs builds the controller from a copy of this repository's root module. It runs
+// without resyncs, so that they repair nothing.
+func buildOurs(ctx context.Context, output string, flags ...string) (*subject, error) {
+	if err := testcluster.Build(ctx, moduleRoot, output, ".", flags...); err != nil {
 		return nil, err
 	}
-	c := &testCluster{ctx: ctx, kubeconfig: kubeconfig, run: rand.String(8), controller: filepath.Join(folder, "sample-controller")}
-	release, err := c.connect()
+	return &subject{name: "ours", path: output, flags: []string{"-resync=0", "-v=2"}, writes: map[string]int{}}, nil
+}
+
+// buildUpstream builds kubernetes/sample-controller in the version that test/thirdparty
+// requires. Its resync of 30 s can't be turned off.
+func buildUpstream(ctx context.Context) (*subject, error) {
+	const module = "k8s.io/sample-controller"
+	source, output := filepath.Join(moduleRoot, "test/thirdparty"), filepath.Join(run.folder, "upstream")
+	if err := testcluster.Build(ctx, source, output, module); err != nil {
+		return nil, err
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
+	list.Dir = source
+	version, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("E2E_KUBECONFIG=%s: %w", from, err)
+		return nil, err
 	}
-	fmt.Printf("e2e: testing against %s (Kubernetes %s)\n", c.config.Host, release)
-	return c, nil
+	return &subject{
+		name: "upstream", path: output, version: strings.TrimSpace(string(version)),
+		isUpstream: true, writes: map[string]int{"adopt": 0},
+	}, nil
 }
 
-// connect makes clients from the kubeconfig, and asks the API server for its release.
-func (c *testCluster) connect() (release string, err error) {
-	if c.config, err = testcluster.LoadConfig(c.kubeconfig); err != nil {
-		return "", err
+// kindsOfChildren are those of all owners.
+func kindsOfChildren() (kinds []*footest.Kind) {
+	for _, owner := range footest.Owners {
+		kinds = append(kinds, owner.Kinds...)
 	}
-	c.config.UserAgent = "sample-controller-e2e"
-	var errs [3]error
-	c.kube, errs[0] = kubernetes.NewForConfig(c.config)
-	c.foos, errs[1] = clientset.NewForConfig(c.config)
-	c.dynamic, errs[2] = dynamic.NewForConfig(c.config)
-	if err := errors.Join(errs[:]...); err != nil {
-		return "", err
-	}
-	server, err := c.kube.Discovery().ServerVersion()
-	if err != nil {
-		return "", fmt.Errorf("asking %s for its version: %w", c.config.Host, err)
-	}
-	if server.EmulationMajor == "" || server.EmulationMajor == server.Major && server.EmulationMinor == server.Minor {
-		return server.GitVersion, nil
-	}
-	c.emulates = server.EmulationMajor + "." + server.EmulationMinor
-	return server.GitVersion + " as " + c.emulates, nil
+	return kinds
 }
 
-// runKubectl runs kubectl as the administrator and returns its output. A warning of the
-// API server is an error.
-func (c *testCluster) runKubectl(ctx context.Context, args ...string) (string, error) {
-	return testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, append(args, "--warnings-as-errors")...)
-}
-
-// kubectl is runKubectl for commands that succeed.
-func (c *testCluster) kubectl(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := c.runKubectl(t.Context(), args...)
-	footest.Must(t, err)
-	return out
-}
-
-// newOwnCluster starts a cluster that lasts until the test ends, for a test that changes
-// the whole cluster. It has no CRD and no account. It emulates the same Kubernetes as the
-// cluster under test, unless flags name another.
-func newOwnCluster(t *testing.T, flags ...string) *testCluster {
-	t.Helper()
-	program := testcluster.Devcluster(t)
-	if cluster.emulates != "" {
-		flags = append([]string{"-emulated-version=" + cluster.emulates}, flags...)
-	}
-	started, err := testcluster.StartCluster(cluster.ctx, program, filepath.Join(t.TempDir(), "data"), flags...)
-	footest.Must(t, err)
-	t.Cleanup(func() {
-		if err := started.Stop(); err != nil || t.Failed() {
-			t.Errorf("Output of devcluster (%v):\n%s", err, started.Log)
-		}
-	})
-	c := &testCluster{ctx: cluster.ctx, kubeconfig: started.Kubeconfig, run: cluster.run}
-	_, err = c.connect()
-	footest.Must(t, err)
-	return c
-}
-
-// inDefault returns the namespace default of the test's own cluster.
-func (c *testCluster) inDefault() *namespace { return &namespace{metav1.NamespaceDefault, c} }
-
-var crds = schema.GroupVersion{Group: "apiextensions.k8s.io", Version: "v1"}.WithResource("customresourcedefinitions")
-
-// installCRDs installs the CRDs that the cluster lacks, and waits until the API server
-// serves them. It returns an error if the cluster has another one.
-func (c *testCluster) installCRDs(ctx context.Context) error {
-	definitions, err := c.render(ctx, crdFolder)
-	if err != nil {
-		return err
-	}
-	for _, wanted := range definitions {
-		name := wanted.GetName()
-		_, err := c.dynamic.Resource(crds).Create(ctx, wanted, metav1.CreateOptions{})
-		switch {
-		case err == nil:
-			c.installedCRDs = append(c.installedCRDs, name)
-		case !apierrors.IsAlreadyExists(err):
-			return fmt.Errorf("installing the CustomResourceDefinition %s: %w", name, err)
-		case !c.has(ctx, wanted):
-			return fmt.Errorf("the cluster's %s differs from that in %s: apply that first", name, crdFolder)
-		}
-		if _, err := c.runKubectl(ctx, "wait", "--for=condition=Established", "crd/"+name, timeout); err != nil {
-			return err
+// allResources are those of owners and children, as kubectl get wants them.
+func allResources() string {
+	var resources []string
+	for _, owner := range footest.Owners {
+		for _, kind := range slices.Concat(owner.Kinds, []*footest.Kind{owner.Kind}) {
+			resources = append(resources, kind.Resource.GroupResource().String())
 		}
 	}
-	return nil
-}
-
-// has reports whether the cluster's CRD equals the wanted one. The API server sets
-// defaults, so the wanted one is sent as a dry run first.
-func (c *testCluster) has(ctx context.Context, wanted *unstructured.Unstructured) bool {
-	found, err := c.dynamic.Resource(crds).Get(ctx, wanted.GetName(), metav1.GetOptions{})
-	if err != nil {
-		return false
-	}
-	candidate := found.DeepCopy()
-	candidate.Object["spec"] = wanted.Object["spec"]
-	result, err := c.dynamic.Resource(crds).Update(ctx, candidate, metav1.UpdateOptions{DryRun: dryRun})
-	return err == nil && equality.Semantic.DeepEqual(found.Object["spec"], result.Object["spec"])
-}
-
-func writeFile(t *testing.T, folder, name, content string) string {
-	t.Helper()
-	path := filepath.Join(folder, name)
-	footest.Must(t, os.WriteFile(path, []byte(content), 0o600))
-	return path
+	return strings.Join(resources, ",")
 }

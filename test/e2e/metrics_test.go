@@ -8,7 +8,6 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"maps"
@@ -19,9 +18,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	authorizationv1 "k8s.io/api/authorization/v1"
-	certutil "k8s.io/client-go/util/cert"
 
 	"example.com/sample-controller/test/footest"
 	"example.com/sample-controller/test/testcluster"
@@ -41,17 +37,14 @@ var promised = []string{
 
 func TestThePromisedMetricsExist(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
+	tr := newTrial(t)
 	// Run as a leader and with a limit on requests, so that each metric has a value.
-	p := startController(t, append(ns.newAccount(t).flags(),
-		"-namespace="+ns.name, "-kube-api-qps=1000", "-metrics-bind-address="+anyPort)...)
-	token := ns.newReader(t, "reader", metricsReader+ns.name, "/metrics")
-	foo := newFoo("very-own-name", 1)
-	footest.FooOwner.Rename(foo, "its-child")
-	ns.createReadyFoo(t, foo)
+	r := tr.start(append(tr.electionFlags(), "-kube-api-qps=1000", servesMetrics)...)
+	token := tr.newReader("reader", metricsReader, "/metrics")
+	tr.readyFoo("very-own-name", "its-child", 1)
 	children := footest.Primary.Resource
-	lines := p.awaitMetrics(t, token, `sample_controller_foos{ready="True"} 1`,
-		`sample_controller_writes_total{resource="`+children.Resource+`",verb="create"} 1`, masterStatus(ns, 1),
+	lines := tr.awaitMetrics(r, token, `sample_controller_foos{ready="True"} 1`,
+		`sample_controller_writes_total{resource="`+children.Resource+`",verb="create"} 1`, masterStatus(1),
 		fmt.Sprintf(`informer_queued_items{group=%q,name="sample-controller",resource=%q,version=%q} 0`,
 			children.Group, children.Resource, children.Version),
 		// informer-gen v0.37.2 appends an s to the kind here, whatever the plural is.
@@ -59,9 +52,8 @@ func TestThePromisedMetricsExist(t *testing.T) {
 
 	names := map[string]bool{}
 	for _, line := range lines {
-		for _, object := range []string{"very-own-name", "its-child", ns.name} {
-			// The Lease has its own name, which is no Foo's.
-			if strings.Contains(line, object) && !strings.HasPrefix(line, "leader_election_") {
+		for _, object := range []string{"very-own-name", "its-child", tr.ns} {
+			if strings.Contains(line, object) {
 				t.Errorf("A series has the name of an object in it: %s", line)
 			}
 		}
@@ -81,9 +73,9 @@ func TestThePromisedMetricsExist(t *testing.T) {
 	}
 }
 
-// selector matches a metric with its labels in an expression, or a pattern of its name. Two braces
+// usedMetric matches a metric with its labels in an expression, or a pattern of its name. Two braces
 // begin a template.
-var selector = regexp.MustCompile(`([a-zA-Z_:][\w:]*)\{[^{]|__name__=~\\?"([^"\\]+)`)
+var usedMetric = regexp.MustCompile(`([a-zA-Z_:][\w:]*)\{[^{]|__name__=~\\?"([^"\\]+)`)
 
 // selectedIn returns the metrics, or patterns, that the alert rules or the dashboard use.
 func selectedIn(t *testing.T, file string) []string {
@@ -91,7 +83,7 @@ func selectedIn(t *testing.T, file string) []string {
 	content, err := os.ReadFile(filepath.Join(moduleRoot, "artifacts", "monitoring", file))
 	footest.Must(t, err)
 	var names []string
-	for _, match := range selector.FindAllStringSubmatch(string(content), -1) {
+	for _, match := range usedMetric.FindAllStringSubmatch(string(content), -1) {
 		if match[1] != "up" { // Prometheus' own
 			names = append(names, match[1]+match[2])
 		}
@@ -102,64 +94,44 @@ func selectedIn(t *testing.T, file string) []string {
 	return names
 }
 
-// TestMetricsNeedPermission checks who may read metrics and profiles, with a certificate
-// from files.
 func TestMetricsNeedPermission(t *testing.T) {
 	t.Parallel()
-	certificate, key, err := certutil.GenerateSelfSignedCertKey("metrics.example", nil, nil)
+	tr := newTrial(t)
+	r := tr.start(servesMetrics)
+	tr.kubectl("create", "serviceaccount", "another")
+	another, err := testcluster.Token(t.Context(), tr.cluster.kube, tr.ns, "another")
 	footest.Must(t, err)
-	folder := t.TempDir()
-	ns := newNamespace(t)
-	p := ns.startController(t, "-metrics-bind-address="+anyPort, "-profiling",
-		"-tls-cert-file="+writeFile(t, folder, "tls.crt", string(certificate)),
-		"-tls-private-key-file="+writeFile(t, folder, "tls.key", string(key)))
-	const profile = "/debug/pprof/heap"
-	profiles := ns.name + "-profiles"
-	createLabelled(t, "clusterrole", profiles, "--verb=get", "--non-resource-url=/debug/pprof/*")
-	reader := ns.newReader(t, "reader", metricsReader+cluster.account.namespace, "/metrics")
-	developer := ns.newReader(t, "developer", profiles, profile)
-
-	trusted := x509.NewCertPool()
-	trusted.AppendCertsFromPEM(certificate)
-	secure := &tls.Config{RootCAs: trusted, ServerName: "metrics.example"}
 	for _, test := range []struct {
-		who, token, path string
-		code             int
-		says             string
+		who, token string
+		code       int
+		says       string
 	}{
-		{"no token", "", "/metrics", http.StatusUnauthorized, "bearer token"},
-		{"a made-up token", "made-up", "/metrics", http.StatusUnauthorized, "does not accept"},
-		{"another service account", developer, "/metrics", http.StatusForbidden, ns.name + ":developer"},
-		{"the shipped permission", reader, "/metrics", http.StatusOK, "sample_controller_sync_duration_seconds_bucket"},
-		{"no token", "", profile, http.StatusUnauthorized, "bearer token"},
-		{"a reader of metrics", reader, profile, http.StatusForbidden, ns.name + ":reader"},
-		{"a developer", developer, profile, http.StatusOK, ""},
+		{"no token", "", http.StatusUnauthorized, "bearer token"},
+		{"a made-up token", "made-up", http.StatusUnauthorized, "does not accept"},
+		{"another service account", another, http.StatusForbidden, tr.ns + ":another"},
+		{"the shipped permission", tr.newReader("reader", metricsReader, "/metrics"), http.StatusOK, "sample_controller_sync_duration_seconds_bucket"},
 	} {
-		got := askBy(t, secure, strings.Replace(p.metricsURL(t), "/metrics", test.path, 1), test.token)
+		got := ask(t, tr.metricsURL(r), test.token)
 		if got.code != test.code || !strings.Contains(got.body, test.says) {
-			t.Errorf("With %s the response to %s is %d: %.300s, want %d: … %s",
-				test.who, test.path, got.code, got.body, test.code, test.says)
+			t.Errorf("With %s the response is %d: %.300s, want %d: … %s", test.who, got.code, got.body, test.code, test.says)
 		}
 	}
 }
 
-// anyPort makes the controller listen on a free port, which it logs.
-const anyPort = "127.0.0.1:0"
-
 // servedAt returns the address at which a controller serves health or metrics.
-func (p *process) servedAt(t *testing.T, what string) string {
-	t.Helper()
-	p.awaitLog(t, `"Serving `+what+`"`, 1)
-	found := regexp.MustCompile(`"Serving ` + what + `" address="([^"]+)"`).FindStringSubmatch(p.log.String())
+func (tr *trial) servedAt(r *replica, what string) string {
+	tr.t.Helper()
+	tr.awaitLog(r, `"Serving `+what+`"`, 1)
+	found := regexp.MustCompile(`"Serving ` + what + `" address="([^"]+)"`).FindStringSubmatch(r.log.String())
 	if found == nil {
-		t.Fatalf("The log does not say where %s is served", what)
+		tr.failf("the log does not say where %s is served", what)
 	}
 	return found[1]
 }
 
-func (p *process) metricsURL(t *testing.T) string {
-	t.Helper()
-	return "https://" + p.servedAt(t, "metrics") + "/metrics"
+func (tr *trial) metricsURL(r *replica) string {
+	tr.t.Helper()
+	return "https://" + tr.servedAt(r, "metrics") + "/metrics"
 }
 
 // answer is the response to a GET.
@@ -172,12 +144,6 @@ type answer struct {
 // ask sends a GET, with a token unless it is empty. It accepts any certificate.
 func ask(t *testing.T, url, token string) answer {
 	t.Helper()
-	return askBy(t, &tls.Config{InsecureSkipVerify: true}, url, token)
-}
-
-// askBy is ask with a TLS configuration.
-func askBy(t *testing.T, secure *tls.Config, url, token string) answer {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -185,7 +151,7 @@ func askBy(t *testing.T, secure *tls.Config, url, token string) answer {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := (&http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}).RoundTrip(request)
+	response, err := (&http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}).RoundTrip(request)
 	footest.Must(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
@@ -193,48 +159,42 @@ func askBy(t *testing.T, secure *tls.Config, url, token string) answer {
 	return answer{response.StatusCode, string(body), response.Header}
 }
 
-// metricsReader begins the name of the shipped ClusterRole for readers of metrics. The
-// namespace of the account with which it was installed follows.
-const metricsReader = shippedName + "-metrics-reader-"
+// metricsReader is the name of the shipped ClusterRole for readers of metrics.
+const metricsReader = shipped + "-metrics-reader"
 
 // newReader creates a service account with a ClusterRole, and returns a token for it once it
 // may get a path.
-func (ns *namespace) newReader(t *testing.T, name, role, path string) (token string) {
-	t.Helper()
-	ns.kubectl(t, "create", "serviceaccount", name)
-	createLabelled(t, "clusterrolebinding", ns.name+"-"+name, "--clusterrole="+role, "--serviceaccount="+ns.name+":"+name)
-	reader := &account{namespace: ns.name, name: name}
-	footest.Must(t, awaitAllowed(t.Context(), cluster.kube, reader.user(), grant{ResourceAttributes: authorizationv1.ResourceAttributes{Resource: path, Verb: "get"}}))
-	token, err := testcluster.Token(t.Context(), cluster.kube, ns.name, name)
-	footest.Must(t, err)
+func (tr *trial) newReader(name, role, path string) (token string) {
+	tr.t.Helper()
+	tr.kubectl("create", "serviceaccount", name)
+	tr.kubectl("create", "clusterrolebinding", tr.ns+"-"+name, "--clusterrole="+role, "--serviceaccount="+tr.ns+":"+name)
+	tr.kubectl("label", "clusterrolebinding", tr.ns+"-"+name, runLabel+"="+run.id)
+	user := "system:serviceaccount:" + tr.ns + ":" + name
+	tr.await(user+" may get "+path, func(ctx context.Context) error { return tr.cluster.allows(ctx, user, "get", path) })
+	token, err := testcluster.Token(tr.ctx, tr.cluster.kube, tr.ns, name)
+	tr.must(err)
 	return token
 }
 
-// createLabelled creates an object outside namespaces with kubectl and gives it the run's label.
-func createLabelled(t *testing.T, kind, name string, args ...string) {
-	t.Helper()
-	cluster.kubectl(t, append([]string{"create", kind, name}, args...)...)
-	cluster.kubectl(t, "label", kind, name, runLabel+"="+cluster.run)
+// allows returns an error unless a user may do something. The API server learns of roles by watches.
+func (c *testCluster) allows(ctx context.Context, user string, args ...string) error {
+	_, err := testcluster.Kubectl(ctx, os.Getenv("DEVCLUSTER_BIN"), c.kubeconfig, append([]string{"auth", "can-i", "--as=" + user}, args...)...)
+	return err
 }
 
 // awaitMetrics scrapes until the metrics contain all wanted lines, and returns the
 // metrics, without comments.
-func (p *process) awaitMetrics(t *testing.T, token string, want ...string) []string {
-	t.Helper()
+func (tr *trial) awaitMetrics(r *replica, token string, want ...string) []string {
+	tr.t.Helper()
 	var lines []string
-	awaitThat(t, "the metrics have these lines", func(context.Context) error {
-		got := ask(t, p.metricsURL(t), token)
+	tr.await("the metrics have these lines", func(context.Context) error {
+		got := ask(tr.t, tr.metricsURL(r), token)
 		if got.code != http.StatusOK {
 			return fmt.Errorf("the metrics endpoint returned %d: %s", got.code, got.body)
 		}
-		lines = nil
-		for line := range strings.Lines(got.body) {
-			if !strings.HasPrefix(line, "#") {
-				lines = append(lines, strings.TrimSuffix(line, "\n"))
-			}
-		}
+		lines = slices.DeleteFunc(strings.Split(strings.TrimSpace(got.body), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
 		for _, line := range want {
-			if !strings.Contains("\n"+got.body, "\n"+line+"\n") {
+			if !slices.Contains(lines, line) {
 				return fmt.Errorf("there is no %s in\n%s", line, got.body)
 			}
 		}

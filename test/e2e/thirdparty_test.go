@@ -6,12 +6,10 @@
 package e2e
 
 import (
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"example.com/sample-controller/test/footest"
@@ -28,18 +26,18 @@ func needsUpstream(t *testing.T) {
 func TestThirdPartyClientsWorkUnchanged(t *testing.T) {
 	t.Parallel()
 	needsUpstream(t)
-	ns := newNamespace(t)
-	ns.startController(t)
+	tr := newTrial(t)
+	tr.start()
 	t.Run("a program compiled against upstream's clientset, informer and lister", func(t *testing.T) {
-		env := []string{"CLIENT_KUBECONFIG=" + cluster.kubeconfig, "CLIENT_NAMESPACE=" + ns.name}
+		env := []string{"CLIENT_KUBECONFIG=" + tr.cluster.kubeconfig, "CLIENT_NAMESPACE=" + tr.ns}
 		goCommand(t, env, "test", "-vet=off", "-count=1", ".")
-		awaitGone(t, ns.primary().children(), "third-party")
+		tr.awaitGone("third-party")
 	})
 	t.Run("upstream's example-foo.yaml", func(t *testing.T) {
 		goCommand(t, nil, "mod", "download", "k8s.io/sample-controller")
 		upstream := strings.TrimSpace(goCommand(t, nil, "list", "-m", "-f", "{{.Dir}}", "k8s.io/sample-controller"))
-		ns.kubectl(t, "create", "--filename="+filepath.Join(upstream, "artifacts/examples/example-foo.yaml"))
-		ns.awaitReplicas(t, "example-foo", 1)
+		tr.kubectl("create", "--filename="+filepath.Join(upstream, "artifacts/examples/example-foo.yaml"))
+		tr.awaitPods("example-foo", 1)
 	})
 }
 
@@ -61,31 +59,24 @@ func goCommand(t *testing.T, env []string, args ...string) string {
 func TestADeploymentMadeByUpstreamIsTakenOverWithoutAWrite(t *testing.T) {
 	t.Parallel()
 	needsUpstream(t)
-	program := filepath.Join(t.TempDir(), "upstream")
-	goCommand(t, nil, "build", "-o", program, "k8s.io/sample-controller")
-	ns := newNamespace(t)
-	k := ns.primary()
-	// Upstream's controller can't be restricted to a namespace, and must not write in others.
-	kubeconfig := behindProxy(t, cluster.account, func(r *http.Request) {
-		for _, resource := range []string{"deployments", "foos"} {
-			if group, found := strings.CutSuffix(r.URL.Path, "/"+resource); found && !strings.Contains(group, "/namespaces/") {
-				r.URL.Path = group + "/namespaces/" + ns.name + "/" + resource
-			}
-		}
-	}, nil)
-	upstream := startProcess(t, exec.CommandContext(cluster.ctx, program, "-kubeconfig="+kubeconfig))
-	foo := k.createOwner(t, newFoo("foo", 2))
-	k.awaitSettled(t, foo)
+	tr := newTrial(t)
+	upstream, err := buildUpstream(t.Context())
+	footest.Must(t, err)
+	tr.subject = upstream
+	r := tr.start()
+	tr.createFoo("foo", "foo", 2)
+	tr.awaitSettled("foo")
 	versions := func() string {
-		return ns.kubectl(t, "get", k.Resource.GroupResource().String(), "--field-selector=metadata.name=foo", versionsOf) +
-			ns.kubectl(t, "get", "pods", "--selector=controller=foo", versionsOf)
+		const versionsOf = `-o=jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}`
+		return tr.kubectl("get", "deployments", "--field-selector=metadata.name=foo", versionsOf) +
+			tr.kubectl("get", "pods", "--selector=controller=foo", versionsOf)
 	}
 	before := versions()
-	upstream.end(t, syscall.SIGKILL)
+	r.kill()
 
-	p := ns.startController(t)
-	ns.awaitReplicas(t, "foo", 2)
-	k.awaitSyncs(t)
-	p.stop(t)
+	tr.subject = run.ours
+	r = tr.start()
+	tr.stableAndQuiet()
+	tr.stop(r)
 	footest.ExpectEqual(t, "the versions of the child and its Pods", before, versions())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The CustomResourceDefinition: which Foos and statuses the API server accepts, which installation
+// The CustomResourceDefinition: which Foos the API server accepts (test/fuzz has statuses), which installation
 // protects it, and older ones.
 
 package e2e
@@ -50,7 +50,7 @@ func expectAnswer(t *testing.T, err error, field, message string) {
 
 func TestWhichFoosTheAPIServerAccepts(t *testing.T) {
 	t.Parallel()
-	ns := newNamespace(t)
+	tr := newTrial(t)
 	const (
 		accepted   = ""
 		required   = ": Required value"
@@ -62,7 +62,7 @@ func TestWhichFoosTheAPIServerAccepts(t *testing.T) {
 	)
 	try := func(t *testing.T, foo *unstructured.Unstructured, field, message string) {
 		t.Helper()
-		stored, err := ns.rawFoos().Create(t.Context(), foo, metav1.CreateOptions{DryRun: dryRun})
+		stored, err := tr.rawFoos().Create(t.Context(), foo, metav1.CreateOptions{DryRun: dryRun})
 		expectAnswer(t, err, field, message)
 		if message == accepted {
 			want := foo.Object["spec"].(map[string]any)
@@ -104,56 +104,6 @@ func TestWhichFoosTheAPIServerAccepts(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %.10v", test.field, test.value), func(t *testing.T) {
 			try(t, rawFoo("web", test.field, test.value), "spec."+test.field, test.message)
 		})
-	}
-}
-
-// TestTheAPIServerEnforcesTheBoundsOfTheStatus also checks times of which a single one in the
-// store would prevent every typed client from listing Foos.
-func TestTheAPIServerEnforcesTheBoundsOfTheStatus(t *testing.T) {
-	t.Parallel()
-	ns := newNamespace(t)
-	ns.primary().createOwner(t, newFoo("web", 1))
-	const (
-		belowZero  = "should be greater than or equal to 0"
-		aboveInt32 = "should be less than or equal to 2147483647"
-		aboveSafe  = "should be less than or equal to 9007199254740991"
-		outside    = "must be a time like 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z"
-		isReady    = `"type":"Ready","status":"True","reason":"Available","message":""`
-	)
-	try := func(field, value, patch, message string) {
-		t.Run(field+" "+value, func(t *testing.T) {
-			options := metav1.PatchOptions{DryRun: dryRun}
-			_, err := ns.foos().Patch(t.Context(), "web", types.MergePatchType, []byte(`{"status":`+patch+`}`), options, "status")
-			expectAnswer(t, err, "status."+field, message)
-		})
-	}
-	for _, test := range []struct{ field, value, message string }{ // no message if the value is accepted
-		{"availableReplicas", "-1", belowZero},
-		{"availableReplicas", "2147483648", aboveInt32},
-		{"availableReplicas", "1099511627776", aboveInt32},
-		{"availableReplicas", "2147483647", ""},
-		{"replicas", "-1", belowZero},
-		{"replicas", "1099511627776", aboveInt32},
-		{"replicas", "2147483647", ""},
-		{"observedGeneration", "-1", belowZero},
-		{"observedGeneration", "9007199254740992", aboveSafe},
-		{"observedGeneration", "9007199254740991", ""},
-	} {
-		try(test.field, test.value, fmt.Sprintf(`{%q:%s}`, test.field, test.value), test.message)
-	}
-	for since, message := range map[string]string{
-		"2026-11-21t12:00:00z":        outside,
-		"2026-11-21T12:00:00+99:99":   outside,
-		"2026-11-21T12:00:00ZTea":     outside,
-		"0000-05-01T00:00:00Z":        outside,
-		"0001-01-01T00:00:00Z":        outside,
-		"9999-12-31T23:59:59-01:00":   outside,
-		"2026-11-31T12:00:00Z":        "must be of type date-time",
-		"0001-01-01T00:00:01Z":        "",
-		"9999-12-31T23:59:59Z":        "",
-		"2026-11-21T12:00:00.5-07:00": "",
-	} {
-		try("conditions[0]", since, fmt.Sprintf(`{"conditions":[{%s,"lastTransitionTime":%q}]}`, isReady, since), message)
 	}
 }
 
@@ -204,13 +154,11 @@ const (
 func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	own := newOwnCluster(t)
-	footest.Must(t, own.installCRDs(t.Context()))
-	ns, err := own.createNamespace(t.Context()) // which goes with the cluster
+	footest.Must(t, own.install(t.Context()))
+	footest.Must(t, own.awaitInForce(t.Context()))
+	old, err := own.createNamespace(t.Context())
 	footest.Must(t, err)
-	beside, err := own.createNamespace(t.Context())
-	footest.Must(t, err)
-	account := own.inDefault().newAccount(t)
-	footest.Must(t, account.awaitFoosAsOwners(t.Context(), metav1.NamespaceDefault))
+	tr := inNamespaceOf(t, own, old)
 	longName := strings.Repeat("a", 64)
 	const (
 		largeNumber = `{"status":{"availableReplicas":1099511627776}}`
@@ -220,7 +168,7 @@ func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 	writeStatus := func(name, status string, dryRun []string, wanted func(error) bool) {
 		answer := testcluster.AwaitAnswer(t.Context(), patience, "the CRD is in force", func(ctx context.Context) error {
 			options := metav1.PatchOptions{DryRun: dryRun}
-			_, err := ns.rawFoos().Patch(ctx, name, types.MergePatchType, []byte(status), options, "status")
+			_, err := tr.rawFoos().Patch(ctx, name, types.MergePatchType, []byte(status), options, "status")
 			return err
 		}, wanted)
 		footest.Must(t, answer)
@@ -231,28 +179,28 @@ func TestWhatAnOlderCRDAcceptedDoesNoHarm(t *testing.T) {
 		`{"op":"replace","path":"`+ofStatus+`/conditions","value":`+anything+`},`+
 		`{"op":"remove","path":"`+ofSchema+`/x-kubernetes-validations"}]`)
 	for name, status := range map[string]string{"number": largeNumber, "time": lowerCase} {
-		_, err := ns.foos().Create(t.Context(), newFoo(name, 1), metav1.CreateOptions{})
-		footest.Must(t, err)
+		tr.createFoo(name, name, 1)
 		writeStatus(name, status, nil, testcluster.Succeeded)
 	}
-	_, err = ns.rawFoos().Create(t.Context(), rawFoo(longName, "deploymentName", "long"), metav1.CreateOptions{})
+	_, err = tr.rawFoos().Create(t.Context(), rawFoo(longName, "deploymentName", "long"), metav1.CreateOptions{})
 	footest.Must(t, err)
 	own.kubectl(t, "replace", "--filename="+crdFolder)
 	writeStatus("time", largeNumber, dryRun, apierrors.IsInvalid)
 
-	beside.witness(t)
-	beside.primary().createOwner(t, newFoo("beside", 1))
-	startController(t, "-kubeconfig="+account.kubeconfig)
-	beside.primary().awaitReady(t, "beside")
-	ns.primary().awaitNotReady(t, longName, samplev1alpha1.ReasonDeploymentFailed)
-	ns.primary().awaitReady(t, "number")
-	ns.primary().awaitReady(t, "time")
-	ns.kubectl(t, "delete", "foo", longName, "--cascade=foreground", timeout)
-	ns.witness(t) // only now can the typed client read these Foos
-	ns.kubectl(t, "scale", "foo/time", "--replicas=2")
-	ns.awaitReplicas(t, "time", 2)
-	beside.createReadyFoo(t, newFoo("later", 1))
+	other := newTrialIn(t, own, func(*trial) {})
+	tr.everywhere = true
+	tr.start()
+	other.readyFoo("beside", "beside", 1)
+	tr.awaitReason(longName, samplev1alpha1.ReasonDeploymentFailed)
+	tr.awaitReady("number", "time")
+	tr.kubectl("delete", "foo", longName, "--cascade=foreground", timeout)
+	footest.Must(t, tr.startRecording()) // only now can the typed client read these Foos
+	tr.kubectl("scale", "foo/time", "--replicas=2")
+	tr.awaitPods("time", 2)
+	other.readyFoo("later", "later", 1)
 }
 
 // rawFoos returns a client for Foos that our types can't represent.
-func (ns *namespace) rawFoos() dynamic.ResourceInterface { return ns.primary().owners().client }
+func (tr *trial) rawFoos() dynamic.ResourceInterface {
+	return tr.cluster.dynamic.Resource(footest.FoosResource).Namespace(tr.ns)
+}

@@ -34,31 +34,108 @@ import (
 // pollPeriod is how often Lies checks whether the watches have caught up.
 const pollPeriod = 20 * time.Millisecond
 
+// API has the objects of the kinds of test/footest in a namespace, or in all namespaces with "".
+type API struct {
+	Kube      kubernetes.Interface
+	Foos      clientset.Interface
+	Namespace string
+}
+
+// List lists the objects of a kind.
+func (a API) List(ctx context.Context, kind *rows.Kind) (runtime.Object, error) {
+	list, err := a.request("GET", kind, metav1.ListOptions{}).Do(ctx).Get()
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", kind.Resource.Resource, err)
+	}
+	return list, nil
+}
+
+// All lists the objects of a kind of the program, and of the kinds of its children.
+func (a API) All(ctx context.Context, owner *rows.OwnerRow) (objects []rows.Object, err error) {
+	for _, kind := range owner.All() {
+		list, err := a.List(ctx, kind)
+		if err == nil {
+			err = meta.EachListItem(list, func(object runtime.Object) error {
+				objects = append(objects, object.(rows.Object)) //nolint:forcetypeassert // all kinds have metadata
+				return nil
+			})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// Get reads an object of a kind.
+func (a API) Get(ctx context.Context, kind *rows.Kind, name string) (rows.Object, error) {
+	return one(a.request("GET", kind, metav1.ListOptions{}, name).Do(ctx))
+}
+
+// Create creates an object of a kind.
+func (a API) Create(ctx context.Context, kind *rows.Kind, object rows.Object) (rows.Object, error) {
+	return one(a.request("POST", kind, metav1.ListOptions{}).Body(object).Do(ctx))
+}
+
+// Update replaces an object of a kind.
+func (a API) Update(ctx context.Context, kind *rows.Kind, object rows.Object) (rows.Object, error) {
+	return one(a.request("PUT", kind, metav1.ListOptions{}, object.GetName()).Body(object).Do(ctx))
+}
+
+// Delete deletes an object of a kind in the background.
+func (a API) Delete(ctx context.Context, kind *rows.Kind, name string) error {
+	background := metav1.DeletePropagationBackground
+	return a.request("DELETE", kind, metav1.ListOptions{}, name).Body(&metav1.DeleteOptions{PropagationPolicy: &background}).Do(ctx).Error()
+}
+
+func one(answer rest.Result) (rows.Object, error) {
+	object, err := answer.Get()
+	if err != nil {
+		return nil, err
+	}
+	return object.(rows.Object), nil //nolint:forcetypeassert // all kinds have metadata
+}
+
+// request returns a request for the objects of a kind. One REST client reads all kinds of
+// children, because it knows their types and gets the whole path.
+func (a API) request(verb string, kind *rows.Kind, options metav1.ListOptions, name ...string) *rest.Request {
+	client, codec := a.Kube.CoreV1().RESTClient(), scheme.ParameterCodec
+	if kind.Resource.Group == footest.FooKind.Resource.Group {
+		client, codec = a.Foos.SamplecontrollerV1alpha1().RESTClient(), fooscheme.ParameterCodec
+	}
+	path := []string{"apis", kind.Resource.Group, kind.Resource.Version}
+	if kind.Resource.Group == "" {
+		path = []string{"api", kind.Resource.Version}
+	}
+	if a.Namespace != "" {
+		path = append(path, "namespaces", a.Namespace)
+	}
+	path = append(append(path, kind.Resource.Resource), name...)
+	return client.Verb(verb).AbsPath(path...).VersionedParams(&options, codec)
+}
+
 // Recording fills a History from the watches of an API server.
 type Recording struct {
-	kube      kubernetes.Interface
-	foos      clientset.Interface
-	namespace string
-	history   rules.History
-	stop      context.CancelFunc
-	running   sync.WaitGroup
+	api     API
+	history rules.History
+	stop    context.CancelFunc
+	running sync.WaitGroup
 
 	mu     sync.Mutex
 	broken error
 }
 
-// Record lists the Foos and their children of a namespace, or of all namespaces with "",
-// and records their changes until Stop. It resumes watches that end.
-func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, namespace string) (*Recording, error) {
+// Record lists the Foos and their children, and records their changes until Stop. It resumes watches that end.
+func Record(ctx context.Context, api API) (*Recording, error) {
 	ctx, stop := context.WithCancel(ctx)
-	r := &Recording{kube: kube, foos: foos, namespace: namespace, stop: stop, history: rules.History{Owner: footest.FooOwner}}
+	r := &Recording{api: api, stop: stop, history: rules.History{Owner: footest.FooOwner}}
 	// List Foos last, so that the record has the children of each.
 	kinds := slices.Concat(footest.Kinds, []*rows.Kind{footest.FooKind})
 	lists := make([]runtime.Object, len(kinds))
 	var err error
 	for i, kind := range kinds {
 		if err == nil {
-			lists[i], err = r.list(ctx, kind)
+			lists[i], err = api.List(ctx, kind)
 		}
 	}
 	for i, kind := range kinds {
@@ -71,33 +148,6 @@ func Record(ctx context.Context, kube kubernetes.Interface, foos clientset.Inter
 		return nil, fmt.Errorf("recording Foos and their children: %w", err)
 	}
 	return r, nil
-}
-
-// list lists the objects of a kind.
-func (r *Recording) list(ctx context.Context, kind *rows.Kind) (runtime.Object, error) {
-	list, err := r.request(kind, metav1.ListOptions{}).Do(ctx).Get()
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", kind.Resource.Resource, err)
-	}
-	return list, nil
-}
-
-// request returns a request for the objects of a kind. One REST client reads all kinds of
-// children, because it knows their types and gets the whole path.
-func (r *Recording) request(kind *rows.Kind, options metav1.ListOptions) *rest.Request {
-	client, codec := r.kube.CoreV1().RESTClient(), scheme.ParameterCodec
-	if kind == footest.FooKind {
-		client, codec = r.foos.SamplecontrollerV1alpha1().RESTClient(), fooscheme.ParameterCodec
-	}
-	path := []string{"apis", kind.Resource.Group, kind.Resource.Version}
-	if kind.Resource.Group == "" {
-		path = []string{"api", kind.Resource.Version}
-	}
-	if r.namespace != "" {
-		path = append(path, "namespaces", r.namespace)
-	}
-	path = append(path, kind.Resource.Resource)
-	return client.Get().AbsPath(path...).VersionedParams(&options, codec)
 }
 
 // follow records the objects of a list, then the events of a watch from the list's
@@ -113,7 +163,7 @@ func (r *Recording) follow(ctx context.Context, kind *rows.Kind, list runtime.Ob
 	watcher, err := watchtools.NewRetryWatcherWithContext(ctx, accessor.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
-			return r.request(kind, options).Watch(ctx)
+			return r.api.request("GET", kind, options).Watch(ctx)
 		},
 	})
 	if err != nil {
@@ -155,7 +205,7 @@ func (r *Recording) Lies(ctx context.Context) ([]string, error) {
 	// List Foos first: what they report depends on older children.
 	until := uint64(0)
 	for _, kind := range slices.Concat([]*rows.Kind{footest.FooKind}, footest.Kinds) {
-		list, err := r.list(ctx, kind)
+		list, err := r.api.List(ctx, kind)
 		if err != nil {
 			return nil, err
 		}

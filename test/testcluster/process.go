@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -205,17 +204,6 @@ func (l *Log) Count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return bytes.Count(l.text.Bytes(), []byte(text))
-}
-
-// Lines returns the lines that contain all of the texts.
-func (l *Log) Lines(texts ...string) []string {
-	var lines []string
-	for line := range strings.Lines(l.String()) {
-		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) }) {
-			lines = append(lines, line)
-		}
-	}
-	return lines
 }
 
 // String returns everything that was printed.

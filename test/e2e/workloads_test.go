@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The workloads: what a user does and what makes a controller write. They are run without a
+// The workloads: what a user does and what makes a controller write, and the row at rest. They are run without a
 // fault, then with a fault of each write, and under conditions that last. And the requests of a
 // controller: which of them break, and which a row counts or waits for.
 
-package faults
+package e2e
 
 import (
 	"bytes"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
 )
 
@@ -33,8 +35,8 @@ const (
 	noCleanup    = "never deletes former Deployments"
 )
 
-// rows are the rows of the matrix, in the order of docs/faults.md.
-func rows() []*scenario {
+// allRows are the rows of the matrix, in the order of docs/faults.md.
+func allRows() []*scenario {
 	return slices.Concat(rowsWithoutFault(), rowsA, rowsB, rowsC, rowsD, rowsE, rowsF, rowsG, rowsG7, rowsOthers, rowsAtRest)
 }
 
@@ -117,8 +119,57 @@ func rowsWithoutFault() []*scenario {
 func (w *workload) prepare(tr *trial) *replica {
 	r := tr.start()
 	w.arrange(tr)
-	tr.settled()
+	tr.stableAndQuiet()
 	return r
+}
+
+var rowsAtRest = []*scenario{{row: "rest", title: "at rest, nothing is written, not even at a resync",
+	quick: 1, cases: one("some resyncs", checkAtRest),
+	why: "each resync, every 30 s, writes a status and an Event for each Foo"}}
+
+// checkAtRest is the row "rest". It also checks that a transition had one Event, and a restart.
+func checkAtRest(tr *trial) {
+	flags, howLong := tr.resyncFlags()
+	r := tr.start(flags...)
+	tr.createFoo("a", "a", 1)
+	tr.settledFoo("b", "b", 1)
+	began := time.Now()
+	tr.pause(howLong)
+	if writes := tr.made(since(began), isWrite); len(writes) > 0 {
+		tr.failf("it writes at rest: %d requests for two Foos in %v", len(writes), howLong)
+	}
+	// A transition has one Event. Some Deployments are ready as soon as they are there.
+	for _, foo := range []string{"a", "b"} {
+		told := r.made(isEvent, succeeded, isAvailableEvent(foo))
+		if len(told) != 1 && !tr.subject.isUpstream {
+			tr.failf("it reported %d times that Foo %s is available", len(told), foo)
+		}
+	}
+	before := tr.versions()
+	r.crash()
+	tr.letAct()
+	tr.stop(r) // which waits for the syncs in progress, so that no write follows
+	if after := tr.versions(); after != before && !tr.subject.isUpstream {
+		tr.failf("it writes after a restart: there were %s, and there are %s", before, after)
+	}
+	tr.must(r.start())
+}
+
+// isAvailableEvent selects Events that say that a Foo has become available.
+func isAvailableEvent(foo string) selector {
+	return func(call *proxy.Call) bool {
+		return bytes.Contains(call.Answer, []byte(`"name":"`+foo+`"`)) &&
+			bytes.Contains(call.Answer, []byte(`"reason":"`+samplev1alpha1.ReasonAvailable+`"`))
+	}
+}
+
+// versions returns the versions of the Foos a and b, and of their Deployments once these have settled.
+func (tr *trial) versions() string {
+	var versions []string
+	for _, name := range []string{"a", "b"} {
+		versions = append(versions, tr.foo(name).ResourceVersion, tr.awaitSettled(name))
+	}
+	return strings.Join(versions, ", ")
 }
 
 // breakage is a fault of one write. recovered is closed when the controller has recovered.
@@ -173,7 +224,7 @@ func throughout(begin func(*replica)) []trialCase {
 		begin(r)
 		r.crash()
 		w.arrange(tr)
-		tr.settled()
+		tr.stableAndQuiet()
 		w.act(tr)
 	})
 }
@@ -195,10 +246,15 @@ var (
 	isUpdate                   = attempted("deployments", "update", "patch")
 	isDelete                   = attempted("deployments", "delete")
 	isDeploymentWrite          = attempted("deployments", "create", "update", "patch", "delete", "deletecollection")
-	isWrite           selector = (*proxy.Call).IsWrite
-	isWork            selector = (*proxy.Call).IsWork
+	isWrite                    = both((*proxy.Call).IsWrite, isNotFence)
+	isWork                     = both((*proxy.Call).IsWork, isNotFence)
 	succeeded         selector = (*proxy.Call).Succeeded
 )
+
+// isNotFence leaves out what is about the Foo of handleAll.
+func isNotFence(call *proxy.Call) bool {
+	return call.Name != fence && (call.Resource != "events" || !bytes.Contains(call.Body, []byte(fence)))
+}
 
 func isAnswered(call *proxy.Call) bool { return call.Code != 0 }
 func isEvent(call *proxy.Call) bool    { return call.Resource == "events" }
@@ -299,30 +355,11 @@ func (tr *trial) holdScale(r *replica, then proxy.Fault) (open func()) {
 	return tr.holdNext(r, isUpdate, then, func() { tr.scaleFoo("a", 3) })
 }
 
-// mustNotWrite fails if a controller writes a Foo or a Deployment, or tries to, within a
-// time.
-func (tr *trial) mustNotWrite(howLong time.Duration) {
+// mustNotWrite fails if a controller writes a Foo or a Deployment, or tries to, while wait waits.
+func (tr *trial) mustNotWrite(wait func()) {
 	began := time.Now()
-	tr.pause(howLong)
+	wait()
 	for _, call := range tr.made(since(began), isWork) {
 		tr.failf("it wrote when it must not: %s", call.Short())
-	}
-}
-
-// mustRun fails if a controller has ended.
-func (tr *trial) mustRun(r *replica) {
-	if r.current().HasEnded() {
-		tr.failf("the process has ended")
-	}
-}
-
-// mustExit fails unless a controller ends by itself, in time, with an exit code.
-func (tr *trial) mustExit(r *replica, when string, want int) {
-	process := r.current()
-	if !process.Wait(stopTime) {
-		tr.failf("%s it did not exit within %v", when, stopTime)
-	}
-	if code := process.State().ExitCode(); code != want {
-		tr.failf("%s it exited with code %d", when, code)
 	}
 }

@@ -3,13 +3,14 @@
 // Rows C: owners, deletion, renames, what other writers put on a Deployment, and the
 // CustomResourceDefinition.
 
-package faults
+package e2e
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
+	"example.com/sample-controller/test/faults/proxy"
 	"example.com/sample-controller/test/footest"
-	"example.com/sample-controller/test/testcluster"
 )
 
 var rowsC = []*scenario{
@@ -28,10 +29,10 @@ var rowsC = []*scenario{
 		quick: 1, cases: one("held by a finalizer", func(tr *trial) {
 			tr.startWithFoo("a", 1)
 			tr.patchFoo("a", held)
-			tr.settled()
+			tr.stableAndQuiet()
 			tr.deleteFoo("a", metav1.DeletePropagationForeground)
 			tr.awaitGone("a")
-			tr.pause(quiet)
+			tr.letAct()
 			_, err := tr.deployments().Get(tr.ctx, "a", metav1.GetOptions{})
 			tr.must(goneOr(err))
 			tr.patchFoo("a", released)
@@ -63,17 +64,17 @@ var rowsC = []*scenario{
 		quick: 1, cases: one("held by a finalizer", func(tr *trial) {
 			tr.startWithFoo("a", 1)
 			tr.patchDeployment("a", held)
-			tr.settled()
+			tr.stableAndQuiet()
 			tr.deleteDeployment("a")
-			tr.pause(quiet / 3)
-			tr.mustNotWrite(quiet)
+			tr.letAct() // the status may report the deletion
+			tr.mustNotWrite(tr.letAct)
 			tr.patchDeployment("a", released)
 		})},
 	{row: "C10", title: "the namespace is being deleted: no further write is attempted",
 		quick: 1, cases: one("with a Foo held by a finalizer", func(tr *trial) {
 			tr.startWithFoo("a", 1)
 			tr.patchFoo("a", held)
-			tr.settled()
+			tr.stableAndQuiet()
 			tr.must(tr.cluster.kube.CoreV1().Namespaces().Delete(tr.ctx, tr.ns, metav1.DeleteOptions{}))
 			tr.awaitGone("a")
 			tr.await("Foo a is being deleted", func(ctx context.Context) error {
@@ -83,8 +84,9 @@ var rowsC = []*scenario{
 				}
 				return err
 			})
+			// Nothing can be created in such a namespace, so no fence.
 			tr.pause(2 * quiet) // the status may report the deletion
-			tr.mustNotWrite(4 * quiet)
+			tr.mustNotWrite(func() { tr.pause(4 * quiet) })
 			tr.patchFoo("a", released)
 		}),
 		why: "it retries the rejected creates"},
@@ -97,8 +99,9 @@ var rowsC = []*scenario{
 			tr.deleteFoo("b", metav1.DeletePropagationBackground)
 			tr.awaitGone("b")
 			tr.withoutRecording(func() {
+				began := time.Now()
 				tr.deleteCRD()
-				tr.pause(2 * quiet)
+				tr.awaitCall(r, since(began), func(call *proxy.Call) bool { return call.Resource == "foos" && call.Code == http.StatusNotFound })
 				tr.mustRun(r)
 				tr.awaitGone("a")
 				tr.must(tr.cluster.install(tr.ctx))
@@ -116,10 +119,10 @@ var rowsC = []*scenario{
 				tr.must(tr.plane.start(tr.ctx, apiServer))
 				up := time.Now()
 				// The plugin reads the kinds when it needs them first: without the Foo.
-				account, err := kubernetes.NewForConfig(tr.cluster.exempt)
+				account, err := kubernetes.NewForConfig(tr.cluster.exempt.Config)
 				tr.must(err)
 				_, err = account.AppsV1().Deployments(tr.ns).Create(tr.ctx, footest.UnstoredDeployment("probe"),
-					metav1.CreateOptions{DryRun: dryRun()})
+					metav1.CreateOptions{DryRun: dryRun})
 				if !apierrors.IsForbidden(err) {
 					tr.must(errors.Join(errors.New("the API server knows the kind of a CRD that is deleted"), err))
 				}
@@ -129,8 +132,7 @@ var rowsC = []*scenario{
 			r := tr.start()
 			tr.createFoo("a", "a", 1)
 			began := time.Now()
-			tr.must(testcluster.AwaitFoosAsOwners(tr.ctx, tr.cluster.exempt, tr.ns,
-				footest.Primary.Resource, footest.Unstored("probe")))
+			tr.must(tr.cluster.exempt.awaitFoosAsOwners(tr.ctx, tr.ns))
 			allowed := time.Since(began)
 			created := tr.awaitCall(r, isCreate, succeeded)
 			tr.stableAndQuiet()
@@ -158,19 +160,19 @@ var rowsC = []*scenario{
 				}
 				return errors.New("the sidecar that another writer added to Deployment a is gone")
 			})
-			tr.settled()
+			tr.stableAndQuiet()
 			tr.scaleFoo("a", 2)
 		}),
 		why: "its Update sends a new object, built from the Foo alone"},
 	{row: "C16", title: "deploymentName changes: the new Deployment starts with as many replicas, and the old one serves until it is ready",
-		quick: 1, cases: []trialCase{
+		quick: 3, cases: []trialCase{
 			{name: "the number of Pods is left to others", run: func(tr *trial) {
 				r := tr.start()
-				_, err := tr.foos().Create(tr.ctx, newFoo("a", "one", nil), metav1.CreateOptions{})
-				tr.must(err)
-				tr.settled()
-				tr.scaleDeployment("one", 3)
-				tr.settled()
+				tr.settledFoo("a", "one", 0)
+				tr.serves("one", 1)
+				tr.scaleDeployment("one", 3) // as an autoscaler does
+				tr.stableAndQuiet()
+				tr.serves("one", 3)
 				tr.renameDeployment("a", "two")
 				tr.stableAndQuiet()
 				tr.serves("two", 3)
@@ -232,7 +234,7 @@ func (tr *trial) orphan() {
 
 // deleteCRD deletes the CRD, and with it all Foos.
 func (tr *trial) deleteCRD() {
-	tr.must(tr.cluster.kubectl(tr.ctx, "delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s"))
+	tr.kubectl("delete", "crd", "foos.samplecontroller.k8s.io", "--wait=true", "--timeout=60s")
 }
 
 // fooAt is when the Foo of a fresh installation is created, from the start of the API

@@ -3,10 +3,11 @@
 // Rows A: a controller that crashes, is stopped or frozen. Rows B: stale caches, and watches
 // that end, repeat or lose events.
 
-package faults
+package e2e
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"syscall"
 	"time"
@@ -48,7 +49,7 @@ var rowsA = []*scenario{
 		tr.scaleFoo("a", 3)
 		tr.deleteDeployment("b")
 		tr.createFoo("c", "c", 2)
-		tr.pause(quiet)
+		tr.awaitGone("b")
 		r.signal(syscall.SIGCONT)
 	})},
 }
@@ -64,7 +65,7 @@ func (tr *trial) stopped(signal syscall.Signal, again bool) {
 	r := tr.start()
 	open := tr.holdNext(r, isCreate, proxy.Forward, func() { tr.createFoo("a", "a", 1) })
 	r.signal(signal)
-	tr.pause(quiet / 3)
+	tr.awaitLog(r, map[bool]string{true: "Shutting down workers", false: stopping}[tr.subject.isUpstream], 1)
 	if again {
 		r.signal(signal)
 		tr.mustExit(r, "after the second signal", 1)
@@ -87,7 +88,7 @@ func (tr *trial) lateCache(resource string) {
 	release := r.proxy.HoldEvents(resource)
 	for range 2 {
 		r.crash()
-		tr.mustNotWrite(quiet)
+		tr.mustNotWrite(func() { tr.pause(quiet) }) // it has no work yet that a fence could be behind
 	}
 	release()
 }
@@ -101,7 +102,7 @@ var rowsB = []*scenario{
 			tr.createFoo("a", "a", 1)
 			tr.awaitCalls(r, 2, isCreate, succeeded)
 			tr.scaleFoo("a", 3)
-			tr.pause(quiet)
+			tr.letAct()
 			release()
 			tr.stableAndQuiet()
 			if creates := r.made(isCreate, succeeded); len(creates) != 2 {
@@ -118,7 +119,7 @@ var rowsB = []*scenario{
 			tr.scaleFoo("a", 4)
 			tr.awaitReplicas("a", 4)
 			tr.annotate("a", "seen")
-			tr.pause(quiet)
+			tr.pause(quiet) // it sees no Foo, so no fence either
 			if len(stale.made(isUpdate, succeeded)) > before {
 				tr.failf("it overwrote the Foo's new replicas with the old ones")
 			}
@@ -140,7 +141,7 @@ var rowsB = []*scenario{
 			tr.createFoo("a", "a", 3)
 			tr.expected.refused["a"] = samplev1alpha1.ReasonProgressing
 			tr.awaitReported("a", "waits for the garbage collector")
-			tr.pause(2 * quiet)
+			tr.letAct()
 			now := tr.deployment("a")
 			if conditions := tr.foo("a").Status.Conditions; meta.IsStatusConditionTrue(conditions, samplev1alpha1.ConditionStalled) {
 				tr.failf("the Foo is stalled although nobody has to act: %+v", conditions)
@@ -161,14 +162,21 @@ var rowsB = []*scenario{
 	{row: "B6", title: "a DELETED event is lost, and a relist follows",
 		quick: 1, cases: one("the Deployment's", func(tr *trial) {
 			r := tr.startWithFoo("a", 1)
+			lost := make(chan struct{}, 1)
 			r.proxy.EditEvents(func(_ context.Context, e proxy.Event) [][]byte {
 				if e.Type == "DELETED" {
+					lost <- struct{}{}
 					return nil
 				}
 				return e.Times(1)
 			})
 			tr.must(tr.deployments().Delete(tr.ctx, "a", metav1.DeleteOptions{}))
-			tr.pause(quiet / 3)
+			tr.await("the event is lost", func(context.Context) error {
+				if len(lost) == 0 {
+					return errors.New("it is not yet")
+				}
+				return nil
+			})
 			r.proxy.EditEvents(nil)
 			r.proxy.Use(first(1, attempted("deployments", "watch")), proxy.Refuse(http.StatusGone))
 			r.proxy.EndWatches("deployments")
@@ -239,7 +247,7 @@ func (tr *trial) staleServer(change func()) {
 		old = append(old, <-sent)
 	}
 	change()
-	tr.settled()
+	tr.stableAndQuiet()
 	before := len(r.proxy.Calls())
 	r.kill()
 	r.proxy.EditEvents(func(ctx context.Context, e proxy.Event) [][]byte {
@@ -253,7 +261,7 @@ func (tr *trial) staleServer(change func()) {
 		return replayed
 	})
 	tr.must(r.start())
-	tr.pause(2 * quiet)
+	tr.pause(2 * quiet) // it sees no newer Foo, so no fence either
 	for _, call := range r.proxy.Calls()[before:] {
 		if call.Succeeded() && (isUpdate(call) || call.Method == http.MethodDelete) {
 			tr.failf("it acted on an older Foo: %s", call.Short())

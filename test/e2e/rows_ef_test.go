@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Rows E: leader election, and two controllers at once. Rows F: load, one tenant against all,
-// invalid Foos, and the row "rest".
+// and invalid Foos.
 
-package faults
+package e2e
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -44,15 +45,24 @@ var rowsE = []*scenario{
 			open := tr.holdScale(leader, proxy.Forward)
 			before, began := tr.awaitHolder(""), time.Now()
 			leader.signal(syscall.SIGTERM)
-			tr.pause(quiet)
-			renewals := tr.made(since(began), attempted("leases", "update"), succeeded)
-			for _, call := range renewals {
-				var lease coordinationv1.Lease
-				tr.must(json.Unmarshal(call.Answer, &lease))
-				if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != before {
-					tr.failf("the Lease was released during a write: it was held by %q, then by %q",
-						before, holder)
+			tr.awaitLog(leader, stopping, 1)
+			after, stops := before, time.Now()
+			tr.await("the Lease is renewed a second later, or released", func(context.Context) error {
+				renewals := leader.made(since(began), attempted("leases", "update"), succeeded)
+				for _, call := range renewals {
+					var lease coordinationv1.Lease
+					tr.must(json.Unmarshal(call.Answer, &lease))
+					if after = ptr.Deref(lease.Spec.HolderIdentity, ""); after != before {
+						return nil
+					}
 				}
+				if last := len(renewals) - 1; last < 0 || renewals[last].Began.Before(stops.Add(time.Second)) {
+					return errors.New("it is not")
+				}
+				return nil
+			})
+			if after != before {
+				tr.failf("the Lease was released during a write: it was held by %q, then by %q", before, after)
 			}
 			tr.mustNotLead(standby)
 			open()
@@ -109,21 +119,23 @@ var rowsE = []*scenario{
 // withStandby starts a leader and, once it leads, a standby.
 func withStandby(run func(tr *trial, leader, standby *replica)) func(*trial) {
 	return func(tr *trial) {
-		const role = shipped + "-election"
-		installed, err := tr.cluster.kube.RbacV1().Roles(shipped).Get(tr.ctx, role, metav1.GetOptions{})
-		tr.must(err)
-		tr.createRole(role, installed.Rules, shipped, shipped)
 		// Faster than the defaults, but not so fast that a busy machine loses the Lease.
-		flags := []string{
-			"-leader-elect", "-leader-elect-resource-namespace=" + tr.ns,
-			"-leader-elect-lease-duration=10s", "-leader-elect-renew-deadline=8s", "-leader-elect-retry-period=500ms",
-		}
+		flags := append(tr.electionFlags(), "-leader-elect-lease-duration=10s", "-leader-elect-renew-deadline=8s", "-leader-elect-retry-period=500ms")
 		leader := tr.start(flags...)
 		tr.awaitHolder("")
 		standby := tr.start(flags...)
 		tr.settledFoo("a", "a", 1)
 		run(tr, leader, standby)
 	}
+}
+
+// electionFlags returns those of controllers that compete for a Lease in the trial's namespace, and permits that.
+func (tr *trial) electionFlags() []string {
+	const role = shipped + "-election"
+	installed, err := tr.cluster.kube.RbacV1().Roles(shipped).Get(tr.ctx, role, metav1.GetOptions{})
+	tr.must(err)
+	tr.createRole(role, installed.Rules, shipped, shipped)
+	return []string{"-leader-elect", "-leader-elect-resource-namespace=" + tr.ns}
 }
 
 func (tr *trial) leases() typedcoordinationv1.LeaseInterface {
@@ -162,7 +174,7 @@ var rowsF = []*scenario{
 				tr.removeFromCRD("/schema/openAPIV3Schema/properties/spec/properties/deploymentName/x-kubernetes-validations")
 				create := func(name string, dryRun ...string) func(context.Context) error {
 					return func(ctx context.Context) error {
-						foo := newFoo(name, invalidName, new(int32(1)))
+						foo := newFoo(name, invalidName, 1)
 						_, err := tr.foos().Create(ctx, foo, metav1.CreateOptions{DryRun: dryRun})
 						return err
 					}
@@ -170,7 +182,7 @@ var rowsF = []*scenario{
 				tr.await("the invalid Foo is stored", create("invalid"))
 				tr.must(tr.cluster.install(tr.ctx))
 				tr.must(testcluster.AwaitAnswer(tr.ctx, tr.timeout, "the shipped CRD is in force",
-					create("another", dryRun()...), apierrors.IsInvalid))
+					create("another", dryRun...), apierrors.IsInvalid))
 			})
 			tr.whileRefused("invalid", samplev1alpha1.ReasonDeploymentFailed, func() {
 				tr.stableAndQuiet()
@@ -178,7 +190,7 @@ var rowsF = []*scenario{
 				tr.createFoo("a", "a", 1)
 				tr.stableAndQuiet()
 				tr.scaleFoo("a", 2)
-				tr.pause(4 * quiet)
+				tr.stableAndQuiet()
 			}, func() { tr.renameDeployment("invalid", "valid") })
 		})},
 	{row: "F5", title: "a hundred Foos at once, and a crash", cases: one("a hundred", func(tr *trial) {
@@ -291,20 +303,6 @@ var rowsF = []*scenario{
 	})},
 }
 
-var rowsAtRest = []*scenario{{row: "rest", title: "at rest, nothing is written, not even at a resync",
-	quick: 1, cases: one("some resyncs", func(tr *trial) {
-		flags, howLong := tr.resyncFlags()
-		tr.start(flags...)
-		tr.createFoo("a", "a", 1)
-		tr.settledFoo("b", "b", 1)
-		began := time.Now()
-		tr.pause(howLong)
-		if writes := tr.made(since(began), isWrite); len(writes) > 0 {
-			tr.failf("it writes at rest: %d requests for two Foos in %v", len(writes), howLong)
-		}
-	}),
-	why: "each resync, every 30 s, writes a status and an Event for each Foo"}}
-
 // invalidName is not a valid name of a Deployment.
 const invalidName = "Not A Name"
 
@@ -313,7 +311,7 @@ const invalidName = "Not A Name"
 func (tr *trial) removeFromCRD(path string) {
 	tr.changedCRD = true
 	patch := fmt.Sprintf(`[{"op":"remove","path":"/spec/versions/0%s"}]`, path)
-	tr.must(tr.cluster.kubectl(tr.ctx, "patch", "crd", "foos.samplecontroller.k8s.io", "--type=json", "--patch="+patch))
+	tr.kubectl("patch", "crd", "foos.samplecontroller.k8s.io", "--type=json", "--patch="+patch)
 }
 
 // newNeighbor returns another tenant of the same controllers, in its own namespace.

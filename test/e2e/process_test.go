@@ -3,7 +3,7 @@
 // Programs that are killed and restarted: the controllers under test, and the components of
 // a control plane.
 
-package faults
+package e2e
 
 import (
 	"context"
@@ -19,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"example.com/sample-controller/test/faults/proxy"
 	"example.com/sample-controller/test/testcluster"
 )
 
@@ -85,68 +88,131 @@ func (p *program) close() {
 	p.kill()
 }
 
-// subject is a controller under test: any program that takes -kubeconfig.
-type subject struct {
-	name string
-	path string
-	// version is the version of upstream's module.
-	version string
-	// flags are passed in addition to -kubeconfig.
-	flags []string
-	// isUpstream is true for upstream's controller. It takes no -namespace, so the proxy confines
-	// it to one. It has no conditions and no observedGeneration, which the oracle checks of ours.
-	// At each resync it writes a status and an Event for each Foo, by design: one row checks for
-	// that, and the others ignore it, so that each finds its own problem.
-	isUpstream bool
-	// writes is how many writes each workload makes without a fault: 0 if it fails. One that
-	// was not run, because of -run, is missing.
-	writes map[string]int
+// replica is a controller and its way to the API server.
+type replica struct {
+	*program
+	proxy      *proxy.Proxy
+	kubeconfig string
+	// env is added to the environment.
+	env []string
 }
 
-// can reports whether the controller passes a workload without a fault, and makes as many
-// writes then.
-func (s *subject) can(workload string, writes int) bool {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	found, known := s.writes[workload]
-	return !known || found >= max(writes, 1)
+// start starts a controller with more flags.
+func (tr *trial) start(flags ...string) *replica {
+	tr.t.Helper()
+	r := tr.prepare(flags...)
+	tr.must(r.start())
+	return r
 }
 
-func (s *subject) setWrites(workload string, writes int) {
-	run.mu.Lock()
-	defer run.mu.Unlock()
-	s.writes[workload] = writes
+// startWithFoo starts a controller, and creates Foo a and waits until it is as it should be.
+func (tr *trial) startWithFoo(deployment string, replicas int32) *replica {
+	r := tr.start()
+	tr.settledFoo("a", deployment, replicas)
+	return r
 }
 
-const moduleRoot = "../.."
-
-// buildOurs builds the controller from a copy of this repository's root module. It runs
-// without resyncs, so that they repair nothing.
-func buildOurs(ctx context.Context, output string, flags ...string) (*subject, error) {
-	if err := testcluster.Build(ctx, moduleRoot, output, ".", flags...); err != nil {
-		return nil, err
+// prepare prepares a controller without starting it.
+func (tr *trial) prepare(flags ...string) *replica {
+	tr.t.Helper()
+	confine, args := tr.ns, tr.subject.flags
+	switch {
+	case tr.everywhere:
+		confine = ""
+	case !tr.subject.isUpstream:
+		confine, args = "", append(slices.Clip(args), "-namespace="+tr.ns)
 	}
-	return &subject{name: "ours", path: output, flags: []string{"-resync=0", "-v=2"}, writes: map[string]int{}}, nil
+	p, err := proxy.New(tr.account.Config, confine, tr.http2)
+	tr.must(err)
+	r := &replica{proxy: p, kubeconfig: filepath.Join(tr.t.TempDir(), "kubeconfig")}
+	args = slices.Concat(args, []string{"-kubeconfig=" + r.kubeconfig}, flags)
+	r.program = &program{command: func() *exec.Cmd {
+		command := exec.CommandContext(run.ctx, tr.subject.path, args...)
+		// With the detector a controller panics if it changes an object of its caches.
+		command.Env = slices.Concat(os.Environ(), []string{"KUBE_CACHE_MUTATION_DETECTOR=true"}, r.env)
+		return command
+	}}
+	tr.replicas = append(tr.replicas, r)
+	tr.t.Cleanup(func() {
+		r.close()
+		r.proxy.Close()
+		if tr.outcome == nil && tr.t.Failed() {
+			tr.t.Log(r.diagnostics())
+		}
+	})
+	tr.must(r.writeKubeconfig(clientcmdapi.AuthInfo{}))
+	return r
 }
 
-// buildUpstream builds kubernetes/sample-controller in the version that test/thirdparty
-// requires. Its resync of 30 s can't be turned off.
-func buildUpstream(ctx context.Context, folder string) (*subject, error) {
-	const module = "k8s.io/sample-controller"
-	source, output := filepath.Join(moduleRoot, "test/thirdparty"), filepath.Join(folder, "upstream")
-	if err := testcluster.Build(ctx, source, output, module); err != nil {
-		return nil, err
+// writeKubeconfig writes a kubeconfig for the connection through the proxy.
+func (r *replica) writeKubeconfig(user clientcmdapi.AuthInfo) error {
+	return testcluster.WriteKubeconfig(r.kubeconfig, r.proxy.URL, r.proxy.Certificate(), user)
+}
+
+// flagsOfOurs returns flags that only our controller has.
+func (tr *trial) flagsOfOurs(flags ...string) []string {
+	if tr.subject.isUpstream {
+		return nil
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
-	list.Dir = source
-	version, err := list.Output()
-	if err != nil {
-		return nil, err
+	return flags
+}
+
+// resyncFlags returns the flags for a controller that resyncs, and a time in which it
+// does so at least twice.
+func (tr *trial) resyncFlags() (flags []string, howLong time.Duration) {
+	if tr.subject.isUpstream {
+		return nil, 65 * time.Second
 	}
-	return &subject{
-		name: "upstream", path: output, version: strings.TrimSpace(string(version)),
-		isUpstream: true, writes: map[string]int{"adopt": 0},
-	}, nil
+	return []string{"-resync=1s"}, 5 * time.Second
+}
+
+// awaitLog waits until the log of a controller contains a text a number of times.
+func (tr *trial) awaitLog(r *replica, text string, times int) {
+	tr.t.Helper()
+	ctx, cancel := context.WithTimeoutCause(tr.ctx, tr.timeout, errors.New("timeout"))
+	defer cancel()
+	tr.must(r.log.Await(ctx, r.current(), text, times))
+}
+
+// stop sends SIGTERM, and fails unless the controller exits in time with code 0.
+func (tr *trial) stop(r *replica) {
+	tr.t.Helper()
+	r.signal(syscall.SIGTERM)
+	tr.mustExit(r, "after SIGTERM", 0)
+}
+
+// mustRun fails if a controller has ended.
+func (tr *trial) mustRun(r *replica) {
+	if r.current().HasEnded() {
+		tr.failf("the process has ended")
+	}
+}
+
+// mustExit fails unless a controller ends by itself, in time, with an exit code.
+func (tr *trial) mustExit(r *replica, when string, want int) {
+	process := r.current()
+	if !process.Wait(stopTime) {
+		tr.failf("%s it did not exit within %v", when, stopTime)
+	}
+	if code := process.State().ExitCode(); code != want {
+		tr.failf("%s it exited with code %d", when, code)
+	}
+}
+
+// diagnostics returns a controller's requests and the end of its log. Of older
+// requests it has only watches and those with a fault.
+func (r *replica) diagnostics() string {
+	const recent = 60
+	var text strings.Builder
+	calls := r.proxy.Calls()
+	fmt.Fprintf(&text, "Requests of a controller, %d in all:\n", len(calls))
+	for n, call := range calls {
+		if n >= len(calls)-recent || call.IsWatch() || call.Fault != "" {
+			fmt.Fprintf(&text, "  %s\n", call.String())
+		}
+	}
+	fmt.Fprintf(&text, "The end of its log:\n%s\n", strings.Join(testcluster.LastLines(r.log.String(), 40), "\n"))
+	return text.String()
 }
 
 // The components of a control plane, in the order in which they are started.
@@ -198,8 +264,10 @@ func (p *controlPlane) begin(ctx context.Context) error {
 	if err := p.start(ctx, allComponents()...); err != nil {
 		return err
 	}
-	p.testCluster, err = prepare(ctx, c.Kubeconfig)
-	return err
+	if err := p.install(ctx); err != nil {
+		return err
+	}
+	return p.awaitInForce(ctx)
 }
 
 // parse reads the output of devcluster -v: the name of a component, then one argument per

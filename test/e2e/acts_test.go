@@ -2,7 +2,7 @@
 
 // What users, other writers, and policies and webhooks do in a trial, and what is waited for.
 
-package faults
+package e2e
 
 import (
 	"cmp"
@@ -12,12 +12,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/template"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -62,23 +62,23 @@ func (tr *trial) deployment(name string) *appsv1.Deployment {
 	return d
 }
 
-// newFoo returns a Foo with a Deployment name and a number of replicas.
-func newFoo(name, deployment string, replicas *int32) *samplev1alpha1.Foo {
-	return &samplev1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: replicas},
-	}
+// newFoo returns a Foo with a Deployment name and a number of replicas. With 0 it leaves that to others.
+func newFoo(name, deployment string, replicas int32) *samplev1alpha1.Foo {
+	foo := footest.FooOwner.New(name, deployment, replicas).(*samplev1alpha1.Foo)
+	foo.Namespace = ""
+	return foo
 }
 
 func (tr *trial) createFoo(name, deployment string, replicas int32) {
-	_, err := tr.foos().Create(tr.ctx, newFoo(name, deployment, &replicas), metav1.CreateOptions{})
+	tr.t.Helper()
+	_, err := tr.foos().Create(tr.ctx, newFoo(name, deployment, replicas), metav1.CreateOptions{})
 	tr.must(err)
 }
 
 // settledFoo creates a Foo and waits until it is as it should be.
 func (tr *trial) settledFoo(name, deployment string, replicas int32) {
 	tr.createFoo(name, deployment, replicas)
-	tr.settled()
+	tr.stableAndQuiet()
 }
 
 func (tr *trial) scaleFoo(name string, replicas int32) {
@@ -169,9 +169,13 @@ func (tr *trial) takeAway() {
 	tr.protect(tr.patchDeployment("a", `{"metadata":{"ownerReferences":null}}`))
 }
 
-// setQuota creates a quota for one resource, or changes it, and waits until it is in force.
+// setQuota creates a quota for one resource, or changes it, and waits until it is in force. The API
+// server refuses by a cache of quotas, so the quota also forbids Leases: one is refused when the
+// cache has it.
 func (tr *trial) setQuota(name corev1.ResourceName, limit string) {
-	quotas, hard := tr.cluster.kube.CoreV1().ResourceQuotas(tr.ns), corev1.ResourceList{name: resource.MustParse(limit)}
+	quotas := tr.cluster.kube.CoreV1().ResourceQuotas(tr.ns)
+	hard := corev1.ResourceList{name: resource.MustParse(limit), "count/leases.coordination.k8s.io": resource.MustParse("0")}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}
 	quota := applycorev1.ResourceQuota("few", tr.ns).WithSpec(applycorev1.ResourceQuotaSpec().WithHard(hard))
 	_, err := quotas.Apply(tr.ctx, quota, metav1.ApplyOptions{FieldManager: somebody})
 	tr.must(err)
@@ -180,7 +184,14 @@ func (tr *trial) setQuota(name corev1.ResourceName, limit string) {
 		if err == nil && (len(found.Status.Used) == 0 || !equality.Semantic.DeepEqual(found.Status.Hard, hard)) {
 			err = fmt.Errorf("its status is %+v", found.Status)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		_, err = tr.cluster.kube.CoordinationV1().Leases(tr.ns).Create(ctx, lease, metav1.CreateOptions{DryRun: dryRun})
+		if !apierrors.IsForbidden(err) {
+			return errors.Join(errors.New("a Lease is accepted"), err)
+		}
+		return nil
 	})
 }
 
@@ -209,6 +220,19 @@ func (tr *trial) awaitDeployment(what, name string, check func(*appsv1.Deploymen
 	})
 }
 
+// awaitSettled waits until the cluster's own controllers no longer write to a Deployment, and returns its version.
+func (tr *trial) awaitSettled(name string) (version string) {
+	tr.t.Helper()
+	tr.awaitDeployment("has settled", name, func(d *appsv1.Deployment) error {
+		version = d.ResourceVersion
+		if busy := footest.Primary.Busy(d); busy != "" {
+			return errors.New(busy)
+		}
+		return nil
+	})
+	return version
+}
+
 // awaitReplicas waits until the spec of a Deployment has a number of replicas.
 func (tr *trial) awaitReplicas(name string, want int32) {
 	tr.awaitDeployment(fmt.Sprintf("asks for %d Pods", want), name, func(d *appsv1.Deployment) error {
@@ -233,23 +257,6 @@ func goneOr(err error) error {
 		return nil
 	}
 	return cmp.Or(err, errors.New("it still exists or was recreated"))
-}
-
-// awaitConverged waits until some Foos are as they should be, whatever the state of
-// others.
-func (tr *trial) awaitConverged(foos ...string) {
-	tr.await("the Foos have converged", func(ctx context.Context) error {
-		now, err := tr.takeSnapshot(ctx)
-		if err != nil {
-			return err
-		}
-		for i := range now.foos {
-			if foo := &now.foos[i]; slices.Contains(foos, foo.Name) {
-				err = errors.Join(err, now.checkFoo(tr, foo))
-			}
-		}
-		return err
-	})
 }
 
 // serves fails if a Deployment no longer has the given number of Pods.
@@ -301,24 +308,21 @@ func (tr *trial) apply(name string, m manifest) {
 	layout, err := template.ParseFiles(filepath.Join("testdata", name))
 	tr.must(err)
 	m.Namespace, m.Denial = tr.ns, denialText
-	file, err := os.Create(filepath.Join(tr.folder, name))
+	file, err := os.Create(filepath.Join(tr.t.TempDir(), name))
 	tr.must(err)
 	defer file.Close()
 	tr.must(layout.Execute(file, m))
 	tr.applied = append(tr.applied, file.Name())
-	tr.must(tr.cluster.kubectl(tr.ctx, "apply", "-f", file.Name()))
+	tr.kubectl("apply", "-f", file.Name())
 }
 
 // withdraw deletes the trial's policies and webhook.
 func (tr *trial) withdraw() {
 	for _, file := range tr.applied {
-		tr.must(tr.cluster.kubectl(tr.ctx, "delete", "-f", file))
+		tr.kubectl("delete", "-f", file)
 	}
 	tr.applied = nil
 }
-
-// dryRun makes no change.
-func dryRun() []string { return []string{metav1.DryRunAll} }
 
 // awaitAdmission waits until the answer to a create or an update is right. The API server
 // applies a policy a little later than it stores it.
@@ -326,10 +330,10 @@ func (tr *trial) awaitAdmission(
 	what, operation string, asked *appsv1.Deployment, right func(*appsv1.Deployment, error) bool,
 ) {
 	tr.await(what, func(ctx context.Context) error {
-		answer, err := tr.deployments().Create(ctx, asked, metav1.CreateOptions{DryRun: dryRun()})
+		answer, err := tr.deployments().Create(ctx, asked, metav1.CreateOptions{DryRun: dryRun})
 		if operation == updates {
 			answer, err = tr.deployments().Patch(ctx, asked.Name, types.MergePatchType,
-				[]byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{DryRun: dryRun()})
+				[]byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{DryRun: dryRun})
 		}
 		if !right(answer, err) {
 			return errors.Join(errors.New("not yet"), err)

@@ -3,7 +3,7 @@
 // Rows D: the API server and its store: rival writers, failures, calls that hang, components of
 // the control plane, tokens, permissions, what refuses a Deployment, and large objects.
 
-package faults
+package e2e
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,6 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
-	"example.com/sample-controller/test/testcluster"
 )
 
 var rowsD = []*scenario{
@@ -137,7 +137,7 @@ var rowsD = []*scenario{
 	{row: "D9", title: "the token is rotated", exempt: true, cases: one("in a file", func(tr *trial) {
 		tr.timeout = 2 * waitTimeout // client-go reads the file once a minute
 		r := tr.prepare()
-		file := filepath.Join(tr.folder, "token")
+		file := filepath.Join(tr.t.TempDir(), "token")
 		var valid atomic.Value
 		rotate := func(token string) {
 			valid.Store(token)
@@ -155,14 +155,16 @@ var rowsD = []*scenario{
 	})},
 	{row: "D10", title: "a permission is revoked and granted again: the process keeps running",
 		cases: lostPermissions()},
-	{row: "D11", title: "a quota is exhausted, then raised", quick: 1, cases: one("and raised", func(tr *trial) {
-		tr.timeout = backoffTimeout
-		tr.start()
-		tr.setQuota("count/deployments.apps", "1")
-		tr.settledFoo("a", "a", 1)
-		tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed,
-			func() { tr.createFoo("b", "b", 1) }, func() { tr.setQuota("count/deployments.apps", "9") })
-	})},
+	{row: "D11", title: "a quota is exhausted, then raised", quick: 3, cases: []trialCase{
+		{name: "of Deployments", run: func(tr *trial) { tr.exhausted("count/deployments.apps", "1", "9", "The API server refused: ") }},
+		{name: "of Pods", run: func(tr *trial) { tr.exhausted(corev1.ResourcePods, "1", "9", "cannot create its Pods") }},
+		{name: "of CPU", run: func(tr *trial) {
+			// It needs containers with a request.
+			tr.applyText("limits.yaml", `{apiVersion: v1, kind: LimitRange, metadata: {name: containers, namespace: %[1]s},
+  spec: {limits: [{type: Container, defaultRequest: {cpu: 100m}}]}}`)
+			tr.exhausted(corev1.ResourceRequestsCPU, "100m", "1", "cannot create its Pods")
+		}},
+	}},
 	{row: "D12", title: "an admission policy rejects a Deployment with a long message, then is deleted",
 		quick: 1, cases: []trialCase{
 			{name: "a create", run: func(tr *trial) { tr.refuseByPolicy(creates) }},
@@ -173,16 +175,17 @@ var rowsD = []*scenario{
 			tr.createFoo("a", "a", 1)
 			tr.patchFoo("a", annotating(bigAnnotations(maxAnnotations)))
 			tr.start()
-			tr.settled()
+			tr.stableAndQuiet()
 			// The Deployment controller copies the annotations to the ReplicaSet, and adds its own.
 			theirs := bigAnnotations(maxAnnotations - 1)
 			tr.patchDeployment("a", annotating(theirs))
 			tr.protectAnnotations("a", theirs)
-			tr.settled()
+			tr.stableAndQuiet()
 			tr.scaleFoo("a", 3)
 		}), why: "as C14"},
 	{row: "D15", title: "the first streams of many large Foos get a 503: they are never all in memory at once",
 		exempt: true, cases: one("unavailable", func(tr *trial) {
+			tr.timeout = 2 * waitTimeout // each look at the state reads 50 MiB
 			r := tr.startWithFoo("a", 1)
 			r.kill()
 			annotations := annotating(bigAnnotations(maxAnnotations))
@@ -226,12 +229,13 @@ func (tr *trial) outage(fault proxy.Fault) {
 	r := tr.start()
 	tr.createFoo("a", "a", 1)
 	tr.settledFoo("b", "b", 1)
+	began := time.Now()
 	end := r.proxy.Use(all, fault)
 	r.proxy.EndWatches("")
 	tr.scaleFoo("a", 3)
 	tr.scaleDeployment("b", 4)
 	tr.createFoo("c", "c", 1)
-	tr.pause(3 * quiet)
+	tr.awaitCalls(r, 5, since(began), hasFault)
 	tr.mustRun(r)
 	end()
 }
@@ -276,17 +280,13 @@ func lostPermissions() []trialCase {
 	} {
 		cases = append(cases, trialCase{name: permission, run: func(tr *trial) {
 			tr.timeout = backoffTimeout
-			role, r := tr.startWithRole()
+			role := tr.useOwnRole()
+			r := tr.start()
 			tr.settledFoo("a", "one", 1)
 			verb, resource, _ := strings.Cut(permission, " ")
-			less := role.DeepCopy()
-			for i := range less.Rules {
-				if slices.Contains(less.Rules[i].Resources, resource) {
-					less.Rules[i].Verbs = slices.DeleteFunc(less.Rules[i].Verbs, func(v string) bool { return v == verb })
-				}
-			}
-			less.Rules = slices.DeleteFunc(less.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
-			less = tr.updateRole(less)
+			less := tr.updateRole(without(role, func(rule rbacv1.PolicyRule, granted string) bool {
+				return granted == verb && slices.Contains(rule.Resources, resource)
+			}))
 			r.proxy.EndWatches("")
 			if tr.subject.can("rename", 1) {
 				tr.renameDeployment("a", "two")
@@ -302,15 +302,26 @@ func lostPermissions() []trialCase {
 	return cases
 }
 
+// without returns a role without the verbs of its rules that are meant.
+func without(role *rbacv1.Role, meant func(rule rbacv1.PolicyRule, verb string) bool) *rbacv1.Role {
+	less := role.DeepCopy()
+	for i := range less.Rules {
+		rule := less.Rules[i]
+		less.Rules[i].Verbs = slices.DeleteFunc(slices.Clone(rule.Verbs), func(verb string) bool { return meant(rule, verb) })
+	}
+	less.Rules = slices.DeleteFunc(less.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+	return less
+}
+
 func (tr *trial) updateRole(role *rbacv1.Role) *rbacv1.Role {
 	updated, err := tr.cluster.kube.RbacV1().Roles(tr.ns).Update(tr.ctx, role, metav1.UpdateOptions{})
 	tr.must(err)
 	return updated
 }
 
-// startWithRole starts a controller as an account of the trial's own, which has its
+// useOwnRole makes controllers connect as an account of the trial's own, which has its
 // permissions by a Role.
-func (tr *trial) startWithRole() (*rbacv1.Role, *replica) {
+func (tr *trial) useOwnRole() *rbacv1.Role {
 	const name = "controller"
 	var rules []rbacv1.PolicyRule
 	roles := []string{shipped}
@@ -326,9 +337,21 @@ func (tr *trial) startWithRole() (*rbacv1.Role, *replica) {
 	_, err := tr.cluster.kube.CoreV1().ServiceAccounts(tr.ns).Create(tr.ctx, account, metav1.CreateOptions{})
 	tr.must(err)
 	role := tr.createRole(name, rules, tr.ns, name)
-	tr.account, err = testcluster.ConfigOf(tr.ctx, tr.cluster.config, tr.ns, name)
+	tr.account, err = tr.cluster.accountOf(tr.ctx, tr.ns, name)
 	tr.must(err)
-	return role, tr.start()
+	return role
+}
+
+// D11: the quotas that docs/operations.md recommends against a user who may write Foos.
+func (tr *trial) exhausted(resource corev1.ResourceName, limit, more, said string) {
+	tr.timeout = backoffTimeout
+	tr.start()
+	tr.setQuota(resource, limit)
+	tr.settledFoo("a", "a", 1)
+	tr.whileRefused("b", samplev1alpha1.ReasonDeploymentFailed, func() {
+		tr.createFoo("b", "b", 1)
+		tr.awaitReported("b", said, "exceeded quota: few")
+	}, func() { tr.setQuota(resource, more) })
 }
 
 // D12: a policy refuses a write that one of the Foos needs. Its message has nearly 5 KiB, the

@@ -4,7 +4,7 @@
 // that break a control plane one after the other. Their results are shown in docs/faults.md.
 // At the end, tests of the tests.
 
-package faults
+package e2e
 
 import (
 	"errors"
@@ -236,7 +236,18 @@ func (sc *scenario) resultOf(s *subject) *result {
 // varying matches the parts of an error that differ from run to run.
 var varying = regexp.MustCompile(
 	`waiting at most [0-9.a-z]+ until the state is right and nothing is written: |` +
-		`context deadline exceeded: |faults-[a-z0-9]+`)
+		`context deadline exceeded: |foo-e2e-[a-z0-9]+`)
+
+// reportFaults prints what the rows have found, and writes the page if FAULTS_REPORT names it.
+func reportFaults() error {
+	found := newPage()
+	fmt.Printf("faults: %d trials in %d rows, %d rows failed (seed %d)\n",
+		found.Total, found.Ours.Tried, found.Ours.Failed, run.seed)
+	if output := os.Getenv("FAULTS_REPORT"); output != "" {
+		return found.write(output)
+	}
+	return nil
+}
 
 // page is the data of the template.
 type page struct {
@@ -321,7 +332,7 @@ func TestTheHarnessCanFail(t *testing.T) {
 	}{
 		{"an update without a precondition", "D1", "takes the owner away while the write is under way", overwritten},
 		{"an owner is known by its name, not its UID", "B3", "of the same name", overwritten},
-		{"children of earlier names are never obsolete", "C1", "rename", "it wants Deployment two but controls [one two]"},
+		{"children of earlier names are never obsolete", "C1", "rename", "it has 2 Deployments"},
 		{"the Lease is released while a write is under way", "E2", "SIGTERM during a write",
 			"the Lease was released during a write"},
 		{"the status is written in each sync", "rest", "some resyncs", "it writes at rest"},

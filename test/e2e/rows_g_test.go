@@ -4,7 +4,7 @@
 // upstream's controller, which has no conditions, they check the rest: what it writes, how
 // often, and whether it keeps running. Here are G1 to G6.
 
-package faults
+package e2e
 
 import (
 	"context"
@@ -89,7 +89,7 @@ var rowsG = []*scenario{
 		quick: 1, cases: one("by a user", func(tr *trial) {
 			tr.startWithFoo("a", 2)
 			tr.patchDeployment("a", `{"spec":{"paused":true}}`)
-			tr.settled()
+			tr.stableAndQuiet()
 			tr.whileRefused("a", samplev1alpha1.ReasonProgressing, func() {
 				tr.patchDeployment("a", `{"spec":{"template":{"metadata":{"annotations":{"somebody":"mine"}}}}}`)
 				// Such a status may come some seconds late.
@@ -150,7 +150,7 @@ func (tr *trial) throttled(fault proxy.Fault) {
 		tr.createFoo(foo, foo, 1)
 	}
 	tr.phase = fmt.Sprintf("while two Foos have a Retry-After of %d s", retryAfter)
-	tr.awaitConverged(quick...)
+	tr.awaitReady(quick...)
 	tr.phase = ""
 	for _, foo := range slow {
 		tr.awaitCalls(r, 2, isCreate, isAbout(foo), isAnswered)
@@ -199,15 +199,18 @@ func (tr *trial) mutatedByPolicy(m mutation, capped int32, change func(), differ
 		tr.must(tr.checkMessage(tr.ctx, "a", begins, differs(replicas)))
 	}
 	tr.mutate(m, creates+", "+updates)
-	tr.expected.mutated["a"] = capped
+	tr.expected.refused["a"] = samplev1alpha1.ReasonDeploymentFailed
 	tr.createFoo("a", "a", 5)
+	if capped > 0 {
+		tr.awaitReplicas("a", capped)
+	}
 	stays(5)
 	tr.scaleFoo("a", 3)
 	stays(3)
 	tr.phase = "after the policy is deleted"
 	tr.withdraw()
 	tr.awaitMutating(m, false)
-	delete(tr.expected.mutated, "a")
+	delete(tr.expected.refused, "a")
 	change()
 }
 
@@ -277,10 +280,10 @@ func (tr *trial) crdMismatch(path string, inForce func(stored *samplev1alpha1.Fo
 	tr.timeout = waitTimeout + resyncs
 	r := tr.start(flags...)
 	tr.expected.statusUnwritable = true
-	tr.awaitConverged("a")
+	tr.awaitReady("a")
 	tr.scaleFoo("a", 2)
 	tr.createFoo("b", "b", 1)
-	tr.awaitConverged("a", "b")
+	tr.awaitReady("a", "b")
 	tr.quietFor(resyncs)
 	if !tr.subject.isUpstream && !strings.Contains(r.log.String(), "CustomResourceDefinition") {
 		tr.failf("its log does not mention the CustomResourceDefinition")
@@ -305,7 +308,7 @@ func (tr *trial) awaitMismatch(inForce func(*samplev1alpha1.Foo, error) bool, wa
 		}
 		probe := metav1.Condition{Type: "Probe", Status: metav1.ConditionTrue, Reason: "Probe"}
 		meta.SetStatusCondition(&foo.Status.Conditions, probe)
-		stored, err := tr.foos().UpdateStatus(ctx, foo, metav1.UpdateOptions{DryRun: dryRun()})
+		stored, err := tr.foos().UpdateStatus(ctx, foo, metav1.UpdateOptions{DryRun: dryRun})
 		if inForce(stored, err) != want || !want && err != nil {
 			return errors.Join(errors.New("not yet"), err)
 		}
