@@ -2,9 +2,6 @@
 
 // Tests of the whole controller: with the kinds and objects of test/looptest, under the faults of
 // pkg/reconcile/reconciletest, and in every order of test/simulation/explore; and of its flags and its stop.
-//
-// The simulation also runs kinds that this program does not have: one with a set that is rolled out one after the other
-// and depends on a Secret, which is watched, and one with a single child and a Secret that is polled.
 
 package main
 
@@ -19,8 +16,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeinformers "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -136,23 +131,57 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
+// simulate runs the simulation of a kind that this program does not have.
+func simulate(t *testing.T, of looptest.Simulated) {
+	t.Helper()
+	of.Start = startWith(of.Declare)
+	reconciletest.Test(t, of.Controller)
+}
+
+func TestSimulationOfASet(t *testing.T)             { simulate(t, looptest.SetWithSecret()) }
+func TestSimulationOfAPolledReference(t *testing.T) { simulate(t, looptest.PolledSecret()) }
+func TestSimulationOfACall(t *testing.T)            { simulate(t, looptest.Entry()) }
+
+func TestExplore(t *testing.T) {
+	explore.Test(t, explore.Explored{Owner: footest.FooOwner, New: newExplored},
+		explored(t, "set", looptest.Set()), explored(t, "named", looptest.SetWithSecret()), explored(t, "elsewhere", looptest.Elsewhere()))
+}
 
 func TestExploreConformance(t *testing.T) { explore.TestConformance(t, footest.FooOwner, newExplored) }
 
-// newExplored returns the controller for test/simulation/explore.
+// explored returns the controller of a kind that this program does not have. One of its owners asks for one child of a
+// set, and with size 2 for three.
+func explored(t *testing.T, name string, of looptest.Simulated) explore.Explored {
+	t.Helper()
+	of.Start = startWith(of.Declare)
+	of.Example.Spec.Replicas = new(int32(1))
+	// Size 4 asks for the same children with another spec.
+	of.Edits = append(of.Edits, func(foo *samplev1alpha1.Foo) { foo.Spec.Suspend = new(false) })
+	owner, err := reconciletest.Rows(of.Controller)
+	footest.Must(t, err)
+	return explore.Explored{Name: name, Owner: owner, New: newExploredOf(of.Declare)}
+}
+
+// newExplored returns the controller of Foos for test/simulation/explore.
 func newExplored(parts explore.Parts) (explore.Subject, error) {
-	foos := looptest.KindOf(footest.FooOwner, kinds.Clients{
-		Kube: parts.Kubernetes, Custom: parts.Custom, KubeInformers: parts.KubeInformers, CustomInformers: parts.CustomInformers,
-	})
-	foos.Resource.Version = cmp.Or(parts.Version, foos.Resource.Version)
-	if err := table.Prepare(foos); err != nil {
-		return explore.Subject{}, err
+	return newExploredOf(func(clients kinds.Clients) *table.Kind { return looptest.KindOf(footest.FooOwner, clients) })(parts)
+}
+
+// newExploredOf returns a function that makes the controller of a kind for test/simulation/explore.
+func newExploredOf(declare func(clients kinds.Clients) *table.Kind) explore.New {
+	return func(parts explore.Parts) (explore.Subject, error) {
+		foos := declare(kinds.Clients{
+			Kube: parts.Kubernetes, Custom: parts.Custom, KubeInformers: parts.KubeInformers, CustomInformers: parts.CustomInformers,
+		})
+		foos.Resource.Version = cmp.Or(parts.Version, foos.Resource.Version)
+		if err := table.Prepare(foos); err != nil {
+			return explore.Subject{}, err
+		}
+		controller := NewController(Config{Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics}, foos)
+		controller.queue.TypedDelayingInterface = parts.Queue
+		_, err := controller.addEventHandlers(context.Background())
+		return explore.Subject{Controller: controller, State: exploredState, ProcessNextWorkItem: controller.processNextWorkItem}, err
 	}
-	controller := NewController(Config{Recorder: parts.Recorder, Clock: parts.Clock, CallTimeout: explore.CallTimeout, Metrics: simulatedMetrics}, foos)
-	controller.queue.TypedDelayingInterface = parts.Queue
-	_, err := controller.addEventHandlers(context.Background())
-	return explore.Subject{Controller: controller, State: exploredState, ProcessNextWorkItem: controller.processNextWorkItem}, err
 }
 
 // exploredState describes the fields of the controller for the exploration: a field that is added
@@ -163,7 +192,7 @@ func newExplored(parts explore.Parts) (explore.Subject, error) {
 // opponents of seldom repairs decide only on Events.
 var exploredState = explore.State{
 	"main.Controller": "kind:not queue:not backoff rollouts known crdMismatch replaced " +
-		"opponents:not references:not callers:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
+		"references opponents:not callers:not fightPeriod:not recorder:not clock:not callTimeout:not metrics:not",
 	"queue.Backoff":       "clock:not keys",
 	"queue.keyBackoff":    "failures syncing held stale until:until reported:not",
 	"queue.failedPart":    "Attempt inputs err until:until races:2 refusals:6 outages:2",
@@ -181,6 +210,11 @@ var exploredState = explore.State{
 	"memory.Transition":   "from unanswered",
 	"memory.CRDMismatch":  "Clock:not Resource:not retry:not none:not pruned:not",
 	"memory.Replaced":     "Clock:not byKey",
+	"memory.References":   "Clock:not byKey",
+	"memory.reference":    "kind key",
+	"memory.reading":      "uid version until:until due:until seen",
+	"plan.Seen":           "Digest IsMissing Readiness",
+	"plan.Readiness":      "Status Reason Message Stalled At Until AfterReady",
 }
 
 // A process that is killed at the end of its grace period keeps the Lease, and loses Events.
@@ -206,114 +240,4 @@ func TestThisProgramsFlagsAreChecked(t *testing.T) {
 			t.Errorf("%s: %v, want %s", arguments, err, want)
 		}
 	}
-}
-
-// parts declares a set of Deployments, one for each replica of a Foo, whose Pods restart when the Secret changes.
-func parts() plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment] {
-	return plan.Row[*samplev1alpha1.Foo, *appsv1.Deployment]{
-		Kind: "Deployment", Resource: deploymentsResource, NamedBy: "spec.deploymentName", OneAtATime: true,
-		Names: func(foo *samplev1alpha1.Foo) (names []string) {
-			for i := range *foo.Spec.Replicas {
-				names = append(names, fmt.Sprintf("%s-%d", foo.Spec.DeploymentName, i))
-			}
-			return names
-		},
-		Init: func(part *appsv1.Deployment, _ *samplev1alpha1.Foo) {
-			labels := map[string]string{"part": part.Name}
-			part.Spec.Selector, part.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
-			part.Spec.Template.Spec.Containers = []corev1.Container{{Name: "part", Image: "part"}}
-		},
-		SetOwned: func(part *appsv1.Deployment, _ *samplev1alpha1.Foo, view *plan.View) {
-			part.Spec.MinReadySeconds = 3
-			if digest := view.Digest("Secret"); digest != "" {
-				metav1.SetMetaDataAnnotation(&part.Spec.Template.ObjectMeta, "secret", digest)
-			}
-		},
-		Keep: func(kept, found *appsv1.Deployment) {
-			kept.Spec.MinReadySeconds, kept.Spec.Template.Annotations = found.Spec.MinReadySeconds, found.Spec.Template.Annotations
-			kept.Status = found.Status
-		},
-		Judge: func(part *appsv1.Deployment) plan.Readiness {
-			if status := part.Status; status.ObservedGeneration < part.Generation || status.UpdatedReplicas < 1 || status.AvailableReplicas < 1 {
-				return plan.NotReady(plan.ReasonProgressing, "Deployment %q is not rolled out", part.Name)
-			}
-			return plan.Ready("%s is available", part.Name)
-		},
-		Serves: func(part *appsv1.Deployment) bool { return part.Status.AvailableReplicas > 0 },
-		Restarts: func(before, after *appsv1.Deployment) bool {
-			return before.Spec.Template.Annotations["secret"] != after.Spec.Template.Annotations["secret"]
-		},
-		Report: func(foo *samplev1alpha1.Foo, part *appsv1.Deployment) {
-			foo.Status.AvailableReplicas += part.Status.AvailableReplicas
-		},
-	}
-}
-
-var secrets = corev1.SchemeGroupVersion.WithResource("secrets")
-
-// namedSecret declares the Secret that has a Foo's name for its children.
-func namedSecret(poll time.Duration) plan.Ref[*samplev1alpha1.Foo, *corev1.Secret] {
-	return plan.Ref[*samplev1alpha1.Foo, *corev1.Secret]{
-		Kind: "Secret", Resource: secrets, NamedBy: "spec.deploymentName", Poll: poll,
-		Names:  func(foo *samplev1alpha1.Foo) []string { return []string{foo.Spec.DeploymentName} },
-		Digest: func(secret *corev1.Secret) any { return secret.Data },
-		Judge: func(secret *corev1.Secret) plan.Readiness {
-			if len(secret.Data["key"]) == 0 {
-				return plan.Stalled("SecretFailed", "Secret %q has no key", secret.Name)
-			}
-			return plan.Ready("")
-		},
-	}
-}
-
-// simulate runs the simulation of Foos that have these rows.
-func simulate(t *testing.T, rows func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo]) {
-	t.Helper()
-	declare := func(clients kinds.Clients) *table.Kind {
-		return table.Of(plan.Kind{Name: "Foo", Resource: footest.FoosResource},
-			clients.CustomInformers.Samplecontroller().V1alpha1().Foos().Informer(), clients.Custom.SamplecontrollerV1alpha1().Foos, rows(clients)...)
-	}
-	kube, custom := kubernetes.New(nil), clientset.New(nil)
-	reconciletest.Test(t, reconciletest.Controller[*samplev1alpha1.Foo]{
-		Kind: declare(kinds.Clients{
-			Kube: kube, Custom: custom, KubeInformers: kubeinformers.NewSharedInformerFactory(kube, 0), CustomInformers: fooinformers.NewSharedInformerFactory(custom, 0),
-		}).Kind,
-		Example: &samplev1alpha1.Foo{Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: new(int32(2))}},
-		Edits: []func(*samplev1alpha1.Foo){
-			func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = new(int32(3)) },
-			func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "api" },
-		},
-		Named: map[string]reconciletest.Named{"Secret": {
-			Object: &corev1.Secret{Data: map[string][]byte{"key": []byte("swordfish")}},
-			Edits:  []func(plan.Object){func(secret plan.Object) { secret.(*corev1.Secret).Data["key"] = []byte("open sesame") }},
-			Spoil:  func(secret plan.Object) { delete(secret.(*corev1.Secret).Data, "key") },
-		}},
-		Start: startWith(declare),
-		Every: 100, // all take ten minutes
-	})
-}
-
-func TestSimulationOfASet(t *testing.T) {
-	simulate(t, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
-		return []table.Row[*samplev1alpha1.Foo]{
-			table.Uses(namedSecret(0), clients.KubeInformers.Core().V1().Secrets().Informer(), clients.Kube.CoreV1().Secrets),
-			table.Owns(parts(), clients.KubeInformers.Apps().V1().Deployments().Informer(), clients.Kube.AppsV1().Deployments),
-		}
-	})
-}
-
-func TestSimulationOfAPolledReference(t *testing.T) {
-	one := parts()
-	one.Name, one.Names, one.OneAtATime = func(foo *samplev1alpha1.Foo) string { return foo.Spec.DeploymentName }, nil, false
-	own := one.SetOwned
-	one.SetOwned = func(child *appsv1.Deployment, foo *samplev1alpha1.Foo, view *plan.View) {
-		own(child, foo, view)
-		child.Spec.MinReadySeconds = *foo.Spec.Replicas
-	}
-	simulate(t, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
-		return []table.Row[*samplev1alpha1.Foo]{
-			table.Uses(namedSecret(7*time.Second), cache.SharedIndexInformer(nil), clients.Kube.CoreV1().Secrets),
-			table.Owns(one, clients.KubeInformers.Apps().V1().Deployments().Informer(), clients.Kube.AppsV1().Deployments),
-		}
-	})
 }

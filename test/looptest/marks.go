@@ -24,7 +24,7 @@ import (
 const grantFinalizer = "samplecontroller.k8s.io/grants"
 
 // grants declares a kind whose objects have a ConfigMap "grant" in the namespace spec.deploymentName.
-func grants() func(clients kinds.Clients) *table.Kind {
+func grants(changes ...func(grant *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap])) func(clients kinds.Clients) *table.Kind {
 	grant := plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]{
 		Kind: "ConfigMap", Resource: configMaps, NamedBy: "spec.deploymentName",
 		Name:      func(*samplev1alpha1.Foo) string { return "grant" },
@@ -33,6 +33,9 @@ func grants() func(clients kinds.Clients) *table.Kind {
 			grant.Data = map[string]string{"to": foo.Namespace}
 		},
 		Keep: func(kept, found *corev1.ConfigMap) { kept.Data = found.Data },
+	}
+	for _, change := range changes {
+		change(&grant)
 	}
 	return foosWith(plan.Kind{Finalizer: grantFinalizer}, func(clients kinds.Clients) []table.Row[*samplev1alpha1.Foo] {
 		return []table.Row[*samplev1alpha1.Foo]{configMapsOf(clients, grant)}

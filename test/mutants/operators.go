@@ -215,7 +215,7 @@ func findDeclaration(root fs.FS, in string) (*place, error) {
 }
 
 // noProduct are folders without code that the program links and somebody wrote.
-var noProduct = []string{"bin", "devcluster", "docs", "examples", "generated", "hack", "test", "testdata", "tools"}
+var noProduct = []string{"bin", "conform", "devcluster", "docs", "examples", "generated", "hack", "test", "testdata", "tools"}
 
 // sources returns the texts of the product's Go files.
 func sources(root fs.FS) (map[string]string, error) {

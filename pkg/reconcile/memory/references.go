@@ -33,15 +33,16 @@ type References struct {
 }
 
 type reference struct {
-	of  *plan.ChildKind
-	key cache.ObjectName
+	kind string // which no other row of the table has
+	key  cache.ObjectName
 }
 
 // reading is what a live read returned: the version, or none of a missing object.
 type reading struct {
 	uid     types.UID
 	version string
-	until   time.Time
+	// until is how long it counts without a cache.
+	until time.Time
 	// due is when to read it again whatever its version, or zero: see plan.Readiness.ComeAgain.
 	due  time.Time
 	seen plan.Seen
@@ -52,7 +53,7 @@ type reading struct {
 // has to come again.
 func (r *References) Known(of *plan.ChildKind, key cache.ObjectName, hasCache bool, cached plan.Object) (outcome plan.Outcome, isKnown bool) {
 	r.mu.Lock()
-	is, found := r.byKey[reference{of, key}]
+	is, found := r.byKey[reference{of.Kind, key}]
 	r.mu.Unlock()
 	if !found {
 		return outcome, false
@@ -85,7 +86,7 @@ func (r *References) Known(of *plan.ChildKind, key cache.ObjectName, hasCache bo
 func (r *References) Observe(of *plan.ChildKind, key cache.ObjectName, hasCache bool, live plan.Object) (outcome plan.Outcome) {
 	now := r.Clock.Now()
 	poll := of.Poll() + jitter(key, now, of.Poll())
-	is := reading{until: now.Add(poll), seen: of.Learn(live)}
+	is := reading{seen: of.Learn(live)}
 	if is.due = is.seen.Readiness.Due(); !is.due.IsZero() && is.due.Before(now.Add(dueRetry)) {
 		is.due = now.Add(dueRetry)
 	}
@@ -97,16 +98,16 @@ func (r *References) Observe(of *plan.ChildKind, key cache.ObjectName, hasCache 
 	if r.byKey == nil {
 		r.byKey = map[reference]reading{}
 	}
-	if _, known := r.byKey[reference{of, key}]; !known && len(r.byKey) >= mostReferences {
+	if _, known := r.byKey[reference{of.Kind, key}]; !known && len(r.byKey) >= mostReferences {
 		for other := range r.byKey {
 			delete(r.byKey, other) // any: one that is still named is read again
 			break
 		}
 	}
-	r.byKey[reference{of, key}] = is
 	if !hasCache {
-		outcome.Again = poll
+		is.until, outcome.Again = now.Add(poll), poll
 	}
+	r.byKey[reference{of.Kind, key}] = is
 	if !is.due.IsZero() {
 		outcome.Again = plan.Sooner(outcome.Again, is.due.Sub(now))
 	}

@@ -43,12 +43,7 @@ const (
 // objects and the history, and returns the objects.
 func (c *cluster) check(rest time.Duration) []rows.Object {
 	c.mu.Lock()
-	resting := len(c.points)
-	for _, reference := range c.owner.References {
-		if c.isPolled(reference.Kind) {
-			rest = max(rest, recoveryTime+reference.Poll*11/10)
-		}
-	}
+	resting, rest := len(c.points), c.longest(rest)
 	c.mu.Unlock()
 	advance(rest)
 	for c.sinceFault() < rest {
@@ -62,6 +57,7 @@ func (c *cluster) check(rest time.Duration) []rows.Object {
 	for _, wrong := range w.WrongAtRest() {
 		c.violationf("at rest: %s", wrong)
 	}
+	c.checkOutside(w)
 	for _, object := range w.Objects {
 		c.checkNothingIsPending(object)
 	}
@@ -209,7 +205,8 @@ func (c *connection) inspect(action string) inspector {
 		}
 		known := func(name string) rows.Object { return c.cluster.api.objects[objectID{id.kind, name}] }
 		wrong := cmp.Or(w.WrongWrite(stored, next, known), c.recreated(id, stored, next, w.OwnerOf(cmp.Or(next, stored))))
-		if wrong == "" && !c.stale && !w.Owner.Is(cmp.Or(next, stored)) {
+		seen := func(name string) rows.Object { return c.seen(objectID{id.kind, name}) }
+		if wrong == "" && !c.stale && !w.Owner.Is(cmp.Or(next, stored)) && w.WrongOrder(stored, next, seen) != "" {
 			wrong = w.WrongOrder(stored, next, known)
 		}
 		if wrong != "" {

@@ -77,6 +77,8 @@ type cluster struct {
 	refusedUntil, mutatedUntil time.Time
 	// live counts the controllers that have not crashed.
 	live int
+	// outside is what calls have made outside the cluster.
+	outside sync.Map
 	// shared counts the points about the status of owners that were reached while several
 	// controllers were at work.
 	shared int

@@ -296,6 +296,20 @@ func (c *connection) latency(kind *rows.Kind) time.Duration {
 	return c.lag + time.Duration(99+slices.Index(c.cluster.owner.All(), kind))*time.Microsecond
 }
 
+// seen returns an object as the controller has it in its cache, or has written it since. Only inspectors may call it.
+func (c *connection) seen(id objectID) rows.Object {
+	stored := c.cluster.api.objects[id]
+	if stored == nil || stored.GetResourceVersion() == c.own[id].version {
+		return stored
+	}
+	for _, change := range slices.Backward(c.cluster.api.history) {
+		if change.id == id && time.Since(change.at) >= c.latency(id.kind) {
+			return change.object
+		}
+	}
+	return nil
+}
+
 // dropped notes that an event was dropped. It is not in the cache until a list.
 func (c *connection) dropped(w *apiWatch) {
 	c.mu.Lock()

@@ -16,12 +16,14 @@ import (
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
-// keepsOwned returns an error if the cache lacks what SetOwned has set in a child.
-func keepsOwned(row *plan.ChildKind, owner plan.Owner, child plan.Object, view *plan.View) error {
+// keepsOwned returns an error if the cache lacks what SetOwned has set in a child of a name.
+func keepsOwned(row *plan.ChildKind, of plan.Owner, name string, view *plan.View) error {
 	if row.IsItself() {
 		return nil // the cache of the owner keeps it
 	}
-	cached, err := row.Transform(plan.CopyOf(child))
+	owner := plan.CopyOf(of)
+	owner.SetUID("any") // marks name no owner without one
+	cached, err := row.Transform(row.DesiredNamed(owner, name, nil, view))
 	if err != nil {
 		return err
 	}
@@ -37,7 +39,7 @@ func (d *derived[F]) checkRows() error {
 		for i, row := range d.Kind.Children {
 			view := d.view(i, owner, nil)
 			for _, name := range row.NamesFor(owner) {
-				if err := keepsOwned(row, owner, row.DesiredNamed(owner, name, nil, view), view); err != nil {
+				if err := keepsOwned(row, owner, name, view); err != nil {
 					return err
 				}
 			}

@@ -96,7 +96,7 @@ func derive[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) {
 	}
 	o := rows.OwnerRow{
 		Kind: kind.Untyped(), Kinds: d.kinds, References: d.references, New: d.new, Rename: d.named, Resize: d.resize,
-		NoObjects: c.NoObjects, NoEvents: c.NoEvents, Probes: true,
+		Outside: c.Outside, NoObjects: c.NoObjects, NoEvents: c.NoEvents, Probes: true,
 	}
 	if c.AtRest != nil {
 		o.AtRest = func(objects []rows.Object) []string { return c.AtRest(rules.World{Owner: &o, Objects: objects}) }
@@ -229,7 +229,10 @@ func (d *derived[F]) row(i int, child *plan.ChildKind) *rows.Kind {
 			return step.NewChild(nil)
 		}
 	} else {
-		kind.Wanted = func(owner rows.Object) bool { return child.Wanted(owner.(F)) }
+		kind.Wanted = func(owner rows.Object) bool { return len(child.NamesFor(owner.(F))) > 0 } // elsewhere, not in its deletion
+	}
+	if child.IsElsewhere() {
+		kind.Elsewhere = child.Namespace(d.Example)
 	}
 	kind.Is = func(object runtime.Object) bool { return reflect.TypeOf(object) == reflect.TypeOf(child.Empty()) }
 	return kind

@@ -121,10 +121,10 @@ func childrenOf(kind *plan.Kind, owner plan.Owner) ([]byte, error) {
 			return nil, err
 		}
 		for _, name := range row.NamesFor(owner) {
-			child := row.DesiredNamed(owner, name, nil, view)
-			if err := keepsOwned(row, owner, child, view); err != nil {
+			if err := keepsOwned(row, owner, name, view); err != nil {
 				return nil, err
 			}
+			child := row.DesiredNamed(owner, name, nil, view)
 			if row.IsItself() {
 				child.SetOwnerReferences(nil)
 			}

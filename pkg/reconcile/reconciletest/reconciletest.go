@@ -33,6 +33,8 @@
 //     for that reason. An owner does not report Ready during a rollout that follows a change.
 //   - Nothing that an owner names is written, or told in a status or an event.
 //
+// Calls outside the cluster need Outside in the Controller: it checks what they have made.
+//
 // A failure prints the trace of its run, with each call and event, and the command that repeats it. With -short
 // one case in ten is run. -simulation.pairs sets the number of pairs of faults.
 //
@@ -44,11 +46,13 @@ package reconciletest
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
+	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 )
 
@@ -81,10 +85,16 @@ type Controller[F plan.Owner] struct {
 	NoEvents bool
 	// Every is n to run one case in n. 0 means all, and with -short one in ten.
 	Every int
+	// Outside says what is wrong at rest with what calls have made outside the cluster, which they find by Outside. It is
+	// nil if there are none.
+	Outside func(there *sync.Map, objects []rows.Object) []string
 	// AtRest has rules of the author's own: it says what is wrong with a world that does not change
 	// any more.
 	AtRest func(w rules.World) []string
 }
+
+// Rows returns the rows of a kind. They know nothing but its declaration.
+func Rows[F plan.Owner](c Controller[F]) (*rows.OwnerRow, error) { return derive(c) }
 
 // Test runs a controller of a kind under each fault, and fails for each rule that it breaks.
 func Test[F plan.Owner](t *testing.T, c Controller[F]) {

@@ -25,8 +25,9 @@ import (
 // controller to see each.
 type step string
 
-// userTimeout is how long a user retries, for example while a child does not exist yet.
-const userTimeout = 30 * time.Second
+// userTimeout is how long a user retries, for example while a child does not exist yet, or until a call outside the cluster
+// is undone after a restart.
+const userTimeout = 30*time.Second + spreadTime
 
 // acts returns the acts of a step.
 func (s step) acts(owner *rows.OwnerRow) []model.Act {

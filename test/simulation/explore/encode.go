@@ -218,7 +218,7 @@ func timeOf(v reflect.Value) time.Time {
 	return v.Interface().(time.Time) //nolint:forcetypeassert // it is one
 }
 
-// memo is all that a controller remembers of one Foo. It never changes.
+// memo is all that a controller remembers of one Foo, or for all of them. It never changes.
 type memo struct {
 	values []reflect.Value
 	*fingerprint
@@ -258,6 +258,32 @@ func (r *remembered) restore(key cache.ObjectName, m *memo) {
 			value = r.clone(m.values[i])
 		}
 		entries.SetMapIndex(reflect.ValueOf(key), value)
+	}
+}
+
+// saveShared returns what is remembered for all Foos, or nil if nothing is.
+func (r *remembered) saveShared() *memo {
+	m, e, isEmpty := &memo{}, &encoder{description: r.description}, true
+	for _, entries := range r.shared {
+		m.values = append(m.values, r.clone(entries))
+		e.value(m.values[len(m.values)-1])
+		isEmpty = isEmpty && entries.Len() == 0
+	}
+	if isEmpty {
+		return nil
+	}
+	m.fingerprint = e.fingerprint()
+	return m
+}
+
+// restoreShared makes the controller remember for all Foos what it did before.
+func (r *remembered) restoreShared(m *memo) {
+	for i, entries := range r.shared {
+		if m != nil {
+			entries.Set(r.clone(m.values[i]))
+		} else if entries.Len() > 0 {
+			entries.SetZero()
+		}
 	}
 }
 

@@ -5,7 +5,7 @@
 //
 // A test passes a function that makes the controller of the parts that it gets:
 //
-//	func TestExplore(t *testing.T) { explore.Test(t, footest.FooOwner, newExplored) }
+//	func TestExplore(t *testing.T) { explore.Test(t, explore.Explored{Owner: footest.FooOwner, New: newExplored}) }
 //
 // Read model.go (a state), steps.go and take.go (what can happen, and what it leads to),
 // subject.go (how the controller is put into a state), state.go (how a test describes what it
@@ -40,18 +40,27 @@ var (
 	memory   = flag.Uint64("explore.gigabytes", 7, "end the exploration of a world at so much memory")
 )
 
-// Test explores each of the worlds, and fails if a rule is broken in one, or if a bound ends
+// Explored is a controller, and the kind of its owners.
+type Explored struct {
+	// Name is that in World.Of.
+	Name  string
+	Owner *rows.OwnerRow
+	New   New
+}
+
+// Test explores each of the worlds of these controllers, and fails if a rule is broken in one, or if a bound ends
 // an exploration before it is complete.
-func Test(t *testing.T, owner *rows.OwnerRow, create New) {
+func Test(t *testing.T, controllers ...Explored) {
 	t.Helper()
-	worlds := chosen(owner)
+	worlds := chosen()
 	if len(worlds) == 0 {
 		t.Fatalf("-explore=%s is no size, and in no name of a world in test/simulation/explore/worlds.go", *size)
 	}
 	states, steps, began := 0, 0, time.Now()
 	for _, world := range worlds {
 		t.Run(world.Name, func(t *testing.T) {
-			result, err := Run(world, create, *repeated)
+			of := slices.IndexFunc(controllers, func(of Explored) bool { return of.Name == world.Of })
+			result, err := Run(complete(controllers[of].Owner, world)[0], controllers[of].New, *repeated)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,17 +78,17 @@ func Test(t *testing.T, owner *rows.OwnerRow, create New) {
 	fmt.Printf("explore: %d worlds, %d states, %d steps, %s\n", len(worlds), states, steps, time.Since(began).Round(time.Second))
 }
 
-func chosen(owner *rows.OwnerRow) []World {
+func chosen() []World {
 	all := slices.Concat(small, medium, large)
 	sizes := map[string]int{"small": len(small), "medium": len(small) + len(medium), "large": len(all)}
 	if many, isSize := sizes[*size]; isSize {
-		return complete(owner, all[:many]...)
+		return all[:many]
 	}
 	isNamed := func(w World) bool { return w.Name == *size }
 	if !slices.ContainsFunc(all, isNamed) {
 		isNamed = func(w World) bool { return strings.Contains(w.Name, *size) }
 	}
-	return complete(owner, slices.DeleteFunc(all, func(w World) bool { return !isNamed(w) })...)
+	return slices.DeleteFunc(all, func(w World) bool { return !isNamed(w) })
 }
 
 // String describes a result in a line.

@@ -146,6 +146,10 @@ func (x explored) identity() digest {
 		e.print(object.stored())
 		if i < len(x.wasReady) {
 			e.flag(x.wasReady[i])
+			e.number(int64(len(x.named[i])))
+			for _, named := range x.named[i] {
+				e.print(named.stored())
+			}
 		}
 		series := x.repairs[i]
 		e.number(int64(series.count))
@@ -224,6 +228,18 @@ func (x explored) encodeController(e *encoder, c *controller) {
 			}
 		}
 	}
+	if shared := c.memory[len(c.memory)-1]; shared != nil {
+		e.print(shared.at(x.now))
+	}
+}
+
+// remembers identifies what a controller remembers that a sync of an owner can read.
+func (c *controller) remembers(owner slot, now int64) []*fingerprint {
+	seen := []*fingerprint{c.memory[owner].at(now)}
+	if shared := c.memory[len(c.memory)-1]; shared != nil {
+		seen = append(seen, shared.at(now))
+	}
+	return seen
 }
 
 func (e *encoder) flag(b bool) {

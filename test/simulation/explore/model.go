@@ -22,7 +22,6 @@ import (
 
 	"example.com/sample-controller/pkg/reconcile/reconciletest/model"
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
-	"example.com/sample-controller/pkg/reconcile/reconciletest/rules"
 )
 
 // epoch is when each exploration begins.
@@ -48,7 +47,7 @@ func parseVersion(text string) (version int64, ok bool) {
 
 func uidText(n int64) types.UID { return types.UID(fmt.Sprintf("%s%d", uidPrefix, n)) }
 
-// slot is the place of a name in a world: the owners first, then the children of each kind.
+// slot is the place of a name in a world: the owners first, then the children of each kind, then what owners name.
 type slot int
 
 // object is a version of an object. It never changes.
@@ -121,8 +120,10 @@ type state struct {
 	// refusing says how a policy or a webhook refuses the writes of children, or is Done.
 	refusing Outcome
 	// wasReady is true for a Foo that had what its generation asks for, ready, at some
-	// moment of this generation.
+	// moment of this generation. named are the states in this generation of the objects that owners
+	// name: at that moment, the Foo's controller need not have known the newest.
 	wasReady []bool
+	named    [][]*object
 	// repairs are those of each child in a row, by slot.
 	repairs []repairs
 	// users, faults and crashes are how many may still come.
@@ -139,7 +140,8 @@ type controller struct {
 	down  bool
 	views []view // by resource
 	queue keys
-	// memory and syncs are by the slots of the owners; a sync is nil if none is in progress.
+	// memory and syncs are by the slots of the owners; a sync is nil if none is in progress. The last of memory is
+	// what is remembered for all owners, or nil if nothing is.
 	memory []*memo
 	syncs  []*syncing
 }
@@ -228,7 +230,7 @@ func (s *state) clone() *state {
 	next := *s
 	next.store, next.events = slices.Clone(s.store), slices.Clone(s.events)
 	next.base, next.baseVersions = slices.Clone(s.base), slices.Clone(s.baseVersions)
-	next.controllers, next.wasReady = slices.Clone(s.controllers), slices.Clone(s.wasReady)
+	next.controllers, next.wasReady, next.named = slices.Clone(s.controllers), slices.Clone(s.wasReady), slices.Clone(s.named)
 	next.repairs = slices.Clone(s.repairs)
 	next.violations, next.wrote = nil, false
 	return &next
@@ -325,19 +327,28 @@ func (x explored) commit(at slot, change rows.Change) rows.Object {
 func (x explored) remember(at slot, was *object) {
 	for _, owner := range x.slotsOf(0) {
 		foo := x.store[owner]
-		if at == owner && (foo == nil || was == nil || was.GetGeneration() != foo.GetGeneration() || was.GetUID() != foo.GetUID()) {
-			x.wasReady[owner] = false
+		isNew := at == owner && (foo == nil || was == nil || was.GetGeneration() != foo.GetGeneration() || was.GetUID() != foo.GetUID())
+		if isNew {
+			x.wasReady[owner], x.named[owner] = false, nil
 		}
-		x.wasReady[owner] = x.wasReady[owner] || foo != nil && x.isReady(foo.Object)
+		for _, named := range x.store {
+			if named != nil && x.Owner.IsReferenced(named.Object) && (isNew || named.slot == at) {
+				x.named[owner] = append(slices.Clip(x.named[owner]), named)
+			}
+		}
+		x.wasReady[owner] = x.wasReady[owner] || foo != nil && x.isReady(foo)
 	}
 }
 
-// isReady reports whether a Foo has all that it asks for, ready.
-func (x explored) isReady(foo rows.Object) bool {
-	objects := x.world().Objects
-	return !slices.ContainsFunc(x.Owner.Kinds, func(kind *rows.Kind) bool {
-		child := kind.Find(objects, kind.Name(foo))
-		return kind.Wanted(foo) && (child == nil || rules.Obstacle(kind, child, foo) != "")
+// isReady reports whether a Foo has all that it asks for, ready, by any state of what it names.
+func (x explored) isReady(foo *object) bool {
+	if len(x.Owner.References) == 0 {
+		return x.world().IsInPlace(foo.Object)
+	}
+	return slices.ContainsFunc(x.named[foo.slot], func(named *object) bool {
+		then := x.clone()
+		then.store[named.slot] = named
+		return explored{then, x.scene}.world().IsInPlace(foo.Object)
 	})
 }
 

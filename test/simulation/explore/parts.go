@@ -14,6 +14,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -36,10 +37,29 @@ func (s server) Do(sent *wire.Request) (any, error) {
 	switch r.Verb {
 	case "patch":
 		r.Verb, r.Sent = "update", s.patched(sent)
+	case "list": // of what a selector selects; informers list the rest
+		resource := slices.Index(s.r.kinds, r.Kind)
+		r.Verb, r.Subresource, r.Name, r.Sent = "get", listed, s.r.names[s.r.slotsOf(resource)[0]].name, &metav1.ListOptions{LabelSelector: sent.Selector}
 	case "watch": // it has informers for that
 		panic("a controller watches by itself")
 	}
 	return s.r.call(s.r.located(r))
+}
+
+// listed is the subresource of a get that is a list.
+const listed = "list"
+
+// list answers a list.
+func (x explored) list(sent *request) (runtime.Object, error) {
+	options := sent.Sent.(*metav1.ListOptions) //nolint:forcetypeassert // it was set so
+	selector, err := labels.Parse(options.LabelSelector)
+	answer := &wire.List{ResourceVersion: versionText(x.version)}
+	for _, at := range x.slotsOf(x.names[sent.slot].resource) {
+		if object := x.stored(at); object != nil && err == nil && selector.Matches(labels.Set(object.GetLabels())) {
+			answer.Items = append(answer.Items, object)
+		}
+	}
+	return answer, err
 }
 
 // patched returns the update that a patch amounts to, with the preconditions of the patch. A

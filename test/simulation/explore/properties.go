@@ -41,9 +41,41 @@ func (x explored) judgeSent(s *syncing) {
 		next = sent.Object()
 	}
 	seen := func(name string) rows.Object { return lastSeen(s.answers, sent.Kind, name) }
-	if wrong := x.world().WrongWrite(stored, next, seen); wrong != "" {
+	if wrong := cmp.Or(x.world().WrongWrite(stored, next, seen), x.wrongOrder(s, next)); wrong != "" {
 		x.breaks("%s is sent, %s", sent, wrong)
 	}
+}
+
+// wrongOrder says what is wrong with the time of a write of a child of a set, or "", by what there was in each state of
+// the caches in which its sender may have decided on it, and in the answers since.
+func (x explored) wrongOrder(s *syncing, next rows.Object) (wrong string) {
+	kind, moments := s.pending.Kind, []moment{s.began}
+	if !kind.IsSet() {
+		return ""
+	}
+	for _, a := range s.answers {
+		moments = append(moments, a.moment)
+	}
+	for _, at := range moments {
+		w := rules.World{Owner: x.Owner, Undeletable: x.Undeletable}
+		for i := range x.store {
+			if cached := at.views[x.names[i].resource].objects[i]; cached != nil {
+				w.Objects = append(w.Objects, cached.Object)
+			}
+		}
+		stored := kind.Find(w.Objects, s.pending.Name)
+		if stored == nil && next == nil {
+			continue // it does not know yet what it deletes
+		}
+		text := w.WrongOrder(stored, next, func(name string) rows.Object {
+			return cmp.Or(lastSeen(s.answers, kind, name), kind.Find(w.Objects, name))
+		})
+		if text == "" {
+			return ""
+		}
+		wrong = cmp.Or(wrong, text)
+	}
+	return wrong
 }
 
 // preconditions are those of an update or a delete.
@@ -66,7 +98,7 @@ func (x explored) judgeInherited(sent *request) {
 			continue
 		}
 		foo := x.world().OwnerOf(earlier.Object)
-		if foo == nil || !metav1.IsControlledBy(child, foo) {
+		if foo == nil || !x.Owner.Controls(foo, child) {
 			continue
 		}
 		text := kind.NotInherited(child, earlier.Object, foo)
@@ -148,7 +180,7 @@ func (x explored) seriesOf(at slot) (none repairs, foo rows.Object) {
 		return none, nil
 	}
 	foo = x.world().OwnerOf(child.Object)
-	if foo == nil || foo.GetDeletionTimestamp() != nil || x.kindOf(at).Name(foo) != child.GetName() {
+	if foo == nil || foo.GetDeletionTimestamp() != nil || !slices.Contains(x.kindOf(at).Names(foo), child.GetName()) {
 		return none, nil
 	}
 	return repairs{owner: foo.GetUID(), child: child.GetUID(), generation: foo.GetGeneration()}, foo

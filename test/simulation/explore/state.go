@@ -26,17 +26,18 @@ import (
 //	:12       an int that is reduced to 12 if it is greater
 //	:pause=n  a time that is followed by a pause, whose length depends on the field n: see pauseAfter
 //
-// What is remembered of each Foo is in maps by its key, to which the other fields lead.
+// What is remembered of each Foo is in maps by its key, and what is remembered for all of them in maps by a
+// struct of this project, to both of which the other fields lead.
 type State map[string]string
 
 // description says how the fields of each type count, by their names.
 type description map[reflect.Type]map[string]string
 
-// remembered are the maps in which a controller remembers something of each Foo.
+// remembered are the maps in which a controller remembers something of each Foo, or for all of them.
 type remembered struct {
 	description
 
-	maps []reflect.Value
+	maps, shared []reflect.Value
 }
 
 // finder finds these maps, and compares the types of a controller with a State.
@@ -73,6 +74,9 @@ func (f *finder) find(at string, v reflect.Value) {
 	case t.Kind() == reflect.Map && t.Key() == keyType:
 		f.maps = append(f.maps, v)
 		f.check(at, t.Elem())
+	case t.Kind() == reflect.Map && isOwn(t.Key()):
+		f.shared = append(f.shared, v)
+		f.check(at, t)
 	case t.Kind() == reflect.Pointer && !v.IsNil():
 		f.find(at, v.Elem())
 	case t.Kind() == reflect.Slice && v.Len() > 0:
@@ -96,6 +100,7 @@ func (f *finder) check(at string, t reflect.Type) {
 		f.check(at, t.Elem())
 	case kind == reflect.Pointer, kind == reflect.Slice, kind == reflect.Array:
 		f.check(at, t.Elem())
+	case t == keyType:
 	case kind == reflect.Struct && isOwn(t):
 		if !f.checked.Has(t) {
 			f.checked.Insert(t)

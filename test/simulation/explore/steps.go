@@ -236,7 +236,7 @@ func (r *request) mayEndAs(outcome Outcome, x explored) bool {
 	}
 }
 
-func (r *request) isOfChild(x explored) bool { return x.names[r.slot].resource > 0 }
+func (r *request) isOfChild(x explored) bool { return slices.Contains(x.Owner.Kinds, r.Kind) }
 
 // nextTime returns when the next key of a controller is added.
 func (x explored) nextTime(i uint8) (at int64, ok bool) {

@@ -141,6 +141,9 @@ func (s *scene) example(resource int, name string) rows.Object {
 	if resource == 0 {
 		return s.Owner.Asking(name, s.Children[0], 1)
 	}
+	if i := resource - 1 - len(s.Owner.Kinds); i >= 0 {
+		return s.Owner.References[i].New(name, 0)
+	}
 	return s.kinds[resource].ForeignNamed(name)
 }
 
@@ -150,18 +153,22 @@ func (r *runner) load(m *moment) {
 	for i, informer := range r.informers {
 		informer.show(&m.views[i])
 	}
-	for owner, memory := range m.memory {
-		r.restore(r.key(slot(owner)), memory)
+	for owner := range r.Owners {
+		r.restore(r.key(slot(owner)), m.memory[owner])
 	}
+	r.restoreShared(m.memory[len(r.Owners)])
 }
 
 // save returns what the controller remembers.
 func (r *runner) save(before []*memo) []*memo {
-	memory := make([]*memo, len(r.Owners))
-	for owner := range memory {
+	memory := make([]*memo, len(before))
+	for owner := range r.Owners {
 		memory[owner] = r.remembered.save(r.key(slot(owner)))
-		if was := before[owner]; was != nil && was.content == memory[owner].content && slices.Equal(was.tokens, memory[owner].tokens) {
-			memory[owner] = was
+	}
+	memory[len(r.Owners)] = r.saveShared()
+	for i, was := range before {
+		if is := memory[i]; was != nil && is != nil && was.content == is.content && slices.Equal(was.tokens, is.tokens) {
+			memory[i] = was
 		}
 	}
 	return memory

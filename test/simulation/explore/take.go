@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -44,7 +45,7 @@ func (r *runner) take(from *state, s step) *state {
 		c := x.controller(i)
 		c.queue.take(slot(s.a))
 		began := moment{x.now, c.views, c.memory}
-		r.run(x, i, slot(s.a), &syncing{began: began, seen: []*fingerprint{c.memory[s.a].at(x.now)}})
+		r.run(x, i, slot(s.a), &syncing{began: began, seen: c.remembers(slot(s.a), x.now)})
 	case opCall:
 		r.answerCall(x, i, slot(s.a), Outcome(s.b))
 	case opTime:
@@ -178,7 +179,7 @@ func (r *runner) answerCall(x explored, i int, key slot, outcome Outcome) {
 	returned, err := x.answer(s.pending, outcome)
 	c := &x.controllers[i]
 	got := answer{moment: moment{x.now, c.views, c.memory}, err: err}
-	seen := append(slices.Clip(s.seen), c.memory[key].at(x.now))
+	seen := append(slices.Clip(s.seen), c.remembers(key, x.now)...)
 	if err != nil {
 		seen = append(seen, fingerprintOf(err))
 	} else if returned != nil {
@@ -190,6 +191,9 @@ func (r *runner) answerCall(x explored, i int, key slot, outcome Outcome) {
 
 // carryOut does what a call asks of the API server, and checks that it may.
 func (x explored) carryOut(sent *request) (runtime.Object, error) {
+	if sent.Subresource == listed {
+		return x.list(sent)
+	}
 	before := x.store[sent.slot]
 	returned, err := x.serve(sent)
 	if err == nil && sent.Verb != "get" {
@@ -208,12 +212,16 @@ type act struct {
 
 // newAct makes an act from its text: one that model.Parse reads; "undo web", which is a drift
 // while nothing else is in progress; "undo web 70s", which comes after 70 s of that; "collect web",
-// which the garbage collector deletes if its owner is gone; or "allow", which lifts what refuses writes.
+// which the garbage collector deletes if its owner is gone; "forge api a", where someone marks their own object as
+// one of the owner a; or "allow", which lifts what refuses writes.
 func (s *scene) newAct(text string) (act, error) {
 	if text == "allow" {
 		return act{text, func(x explored) bool { return x.refusing != Done }, func(x explored) { x.refusing = Done }}, nil
 	}
 	words := append(strings.Fields(text), "", "", "")
+	if words[0] == "forge" {
+		return s.forgery(text, words[1], words[2])
+	}
 	parsed, isUndo, isCollection, after := text, words[0] == "undo", words[0] == "collect", time.Duration(0)
 	var err error
 	if isUndo {
@@ -244,6 +252,23 @@ func (s *scene) newAct(text string) (act, error) {
 			x.mustServe(&request{r, at})
 		},
 	}, nil
+}
+
+// forgery is the act of someone who creates an object of their own, with the marks of an owner.
+func (s *scene) forgery(text, name, owner string) (act, error) {
+	a, err := s.newAct("take " + name)
+	do := a.do
+	a.name, a.do = text, func(x explored) {
+		do(x)
+		at := slices.IndexFunc(x.names, func(n slotName) bool { return n.resource > 0 && n.name == name })
+		forged := copyOf(x.store[at])
+		forged.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "theirs", UID: "theirs", Controller: new(true)}})
+		forged.SetLabels(map[string]string{x.Owner.OwnerLabel(): string(x.store[slices.Index(x.Owners, owner)].GetUID())})
+		x.mustServe(x.request(slot(at), "update", forged))
+	}
+	may := a.may
+	a.may = func(x explored) bool { return x.store[slices.Index(x.Owners, owner)] != nil && may(x) }
+	return a, err
 }
 
 // mustServe carries out a write that the API server must accept.

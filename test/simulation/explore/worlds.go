@@ -57,6 +57,13 @@ var small = []World{
 	{Name: "deletion refused",
 		Start: []string{"create a api", "rename a db"}, Acts: []string{"rename a web"}, Users: 1, Children: []string{"web", "api", "db"}, Undeletable: []string{"api"}},
 	{Name: "sync asked for", Start: settled, Acts: []string{"sync a"}, Users: 1, Faults: 1, Outcomes: []Outcome{Lost, Refused}},
+	{Name: "shrink, last not ready",
+		Of: "set", Start: []string{"create a web 2"}, Acts: []string{"scale a 1"}, Users: 1, Faults: 1, Outcomes: lostRaces, Children: []string{"web"}, Stuck: []string{"web-2"}},
+	{Name: "grow, one at a time", Of: "set", Start: settled, Acts: []string{"scale a 2"}, Users: 1, Children: []string{"web"}},
+	{Name: "reference changed",
+		Of: "named", Start: []string{"offer Secret/web", "create a web"}, Acts: []string{"amend Secret/web"}, Users: 1, Children: []string{"web"}},
+	{Name: "finalizer, crash", Of: "elsewhere", Acts: []string{"create a web", "delete a"}, Users: 2, Crashes: 1, Children: []string{"web"}},
+	{Name: "forged mark", Of: "elsewhere", Start: []string{"create a web", "forge api a"}, Acts: []string{"rename a api", "delete a"}, Users: 2},
 	{Name: "collector away", Start: settled, Acts: []string{"delete a", "create a web", "collect web"}, Users: 3, CollectorAway: true},
 }
 
@@ -78,6 +85,8 @@ var medium = []World{
 	{Name: "repair", Start: settled, Acts: []string{"drift web", "edit web"}, Users: 2},
 	{Name: "held",
 		Start: []string{"create a web", "keep web"}, Acts: []string{"remove web", "drift web", "release web"}, Users: 2},
+	{Name: "reference, new spec",
+		Of: "named", Start: []string{"offer Secret/web", "create a web"}, Acts: []string{"amend Secret/web", "scale a 4"}, Users: 2, Children: []string{"web"}},
 	{Name: "in service, third name",
 		Start: settled, Acts: []string{"rename a api", "rename a db"}, Users: 2, Children: []string{"web", "api", "db"}},
 }
@@ -136,6 +145,8 @@ func complete(owner *rows.OwnerRow, worlds ...World) []World {
 type World struct {
 	Name  string
 	Owner *rows.OwnerRow
+	// Of names the controller, of those that Test gets; "" is the program's own.
+	Of string
 	// Owners are the names of the owners, and Children those that they may ask for.
 	Owners, Children []string
 	// Start are users' acts before the exploration. It begins when the controller has come
@@ -173,12 +184,15 @@ type World struct {
 	HandlersLag bool
 }
 
+// largestSet is the size of the owners that ask for the most children.
+const largestSet = 2
+
 // scene is a world with the slots of its names.
 type scene struct {
 	World
 
 	acts []act
-	// kinds are those of the owner and of its children; the resources have the same order.
+	// kinds are those of the owner, of its children and of what it names; the resources have the same order.
 	kinds []*rows.Kind
 	names []slotName // by slot
 	// real compares the API server with a real one, unless it is nil.
@@ -199,13 +213,20 @@ func newScene(w World) (*scene, error) {
 	if w.Releases == nil {
 		w.Releases = []string{""}
 	}
-	s := &scene{World: w, kinds: append([]*rows.Kind{w.Owner.Kind}, w.Owner.Kinds...)}
+	s := &scene{World: w, kinds: w.Owner.All()}
 	for _, name := range w.Owners {
 		s.names = append(s.names, slotName{0, name})
 	}
 	for i := range w.Owner.Kinds {
 		for _, name := range s.childNames(w.Owner.Kinds[i]) {
 			s.names = append(s.names, slotName{i + 1, name})
+		}
+	}
+	for i, reference := range w.Owner.References {
+		for _, child := range s.Children {
+			for _, name := range reference.Names(s.Owner.Asking(s.Owners[0], child, 1)) {
+				s.names = append(s.names, slotName{len(w.Owner.Kinds) + 1 + i, name})
+			}
 		}
 	}
 	for _, text := range w.Acts {
@@ -223,7 +244,11 @@ func (s *scene) childNames(kind *rows.Kind) []string {
 	var names []string
 	for _, owner := range s.Owners {
 		for _, child := range s.Children {
-			names = append(names, kind.Name(s.Owner.Asking(owner, child, 1)))
+			asking := s.Owner.Asking(owner, child, 1)
+			names = append(names, kind.Name(asking))
+			if kind.IsSet() {
+				names = append(names, kind.Names(s.Owner.Asking(owner, child, largestSet))...)
+			}
 		}
 	}
 	slices.Sort(names)
@@ -267,7 +292,7 @@ func (s *scene) owner(key cache.ObjectName) slot { return slot(slices.Index(s.Ow
 // empty is the state before anything has happened.
 func (s *scene) empty() *state {
 	first := &state{
-		store: make([]*object, len(s.names)), events: make([][]event, len(s.kinds)), wasReady: make([]bool, len(s.Owners)),
+		store: make([]*object, len(s.names)), events: make([][]event, len(s.kinds)), wasReady: make([]bool, len(s.Owners)), named: make([][]*object, len(s.Owners)),
 		base: make([]*object, len(s.names)), baseVersions: make([]int64, len(s.kinds)), repairs: make([]repairs, len(s.names)),
 	}
 	for i := range s.Controllers {
@@ -281,7 +306,7 @@ func (s *scene) empty() *state {
 func (s *scene) newController() controller {
 	c := controller{
 		views: make([]view, len(s.kinds)), queue: keys{after: make([]int64, len(s.Owners))},
-		memory: make([]*memo, len(s.Owners)), syncs: make([]*syncing, len(s.Owners)),
+		memory: make([]*memo, len(s.Owners)+1), syncs: make([]*syncing, len(s.Owners)),
 	}
 	for i := range c.views {
 		c.views[i].objects = make([]*object, len(s.names))

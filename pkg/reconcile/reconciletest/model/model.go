@@ -47,7 +47,7 @@ func (r Request) Write(stored rows.Object, now metav1.Time) (rows.Change, error)
 	case "create":
 		change, err := r.Kind.Create(stored, r.Object())
 		if err == nil {
-			change.Object.SetNamespace(rows.Namespace)
+			change.Object.SetNamespace(r.Kind.Namespace())
 		}
 		return change, err
 	case "update":
@@ -111,11 +111,12 @@ func Duties(w rules.World, yield func(Duty, rows.Object)) {
 			}
 			continue
 		}
-		owner, isOwned := w.OwnerOf(object), metav1.GetControllerOf(object) != nil
+		// The garbage collector follows references alone.
+		owner, isOwned := w.OwnerOf(object), metav1.GetControllerOf(object) != nil && w.Owner.OwnerOf(object) != ""
 		switch isGoing := object.GetDeletionTimestamp() != nil; {
 		case isOwned && !isGoing && (owner == nil || isHeld(owner, metav1.FinalizerDeleteDependents)):
 			yield(Collect, object)
-		case owner != nil && isHeld(owner, metav1.FinalizerOrphanDependents):
+		case isOwned && owner != nil && isHeld(owner, metav1.FinalizerOrphanDependents):
 			yield(Orphan, object)
 		}
 		if w.Owner.KindOf(object).Advance(rows.CopyOf(object)) {

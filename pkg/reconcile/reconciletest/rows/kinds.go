@@ -7,6 +7,7 @@
 package rows
 
 import (
+	"cmp"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,6 +109,8 @@ type Kind struct {
 	// DiffersIn is like Differs, where the answer depends on the owner's children of earlier kinds, or on
 	// objects that the owner names. It is nil if the answer never does.
 	DiffersIn func(object, foo Object, find Find) string
+	// Elsewhere is the namespace of the objects, "" for that of their owners. Objects elsewhere have marks.
+	Elsewhere string
 	// NewNamed is like New, for a child of a set.
 	NewNamed func(foo Object, name string) Object
 
@@ -228,6 +231,9 @@ func with(texts map[string]string, key, value string) map[string]string {
 // ownedBy gives a child its name and its owner.
 func (k *Kind) ownedBy(foo, child Object, name string) Object {
 	child.SetName(name)
+	if k.Elsewhere != "" {
+		return child // New has set its namespace and its marks
+	}
 	child.SetNamespace(foo.GetNamespace())
 	kind := k.owner.Resource.GroupVersion().WithKind(k.owner.Kind.Kind)
 	child.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(foo, kind)})
@@ -248,9 +254,12 @@ func (k *Kind) ForeignNamed(name string) Object {
 		object.SetOwnerReferences(nil)
 	}
 	object.SetName(name)
-	object.SetNamespace(Namespace)
+	object.SetNamespace(k.Namespace())
 	return object
 }
+
+// Namespace returns the namespace of the kind's objects.
+func (k *Kind) Namespace() string { return cmp.Or(k.Elsewhere, Namespace) }
 
 // IsSet reports whether an owner may ask for several children of the kind.
 func (k *Kind) IsSet() bool { return k.isSet }

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // OwnerRow is a kind of a program as the tests know it.
@@ -38,6 +40,9 @@ type OwnerRow struct {
 	// AtRest says what is wrong with a world that does not change any more, besides what holds for
 	// each kind. It may be nil.
 	AtRest func(objects []Object) []string
+	// Outside says what is wrong at rest with what the controller's calls outside the cluster have made there. It is
+	// nil if it makes none.
+	Outside func(there *sync.Map, objects []Object) []string
 	// Probes is true if the controller may read live what is not there.
 	Probes bool
 	// NoEvents is true if the controller records no events of its transitions.
@@ -92,6 +97,25 @@ func (o *OwnerRow) IsOwned(ref *metav1.OwnerReference) bool {
 	of, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && ref.Kind == o.Kind.Kind && of.Group == o.Resource.Group
 }
+
+// OwnerOf returns the UID of the owner that controls an object: that in its reference, or in its marks where those
+// count. It is "" if none of the kind does.
+func (o *OwnerRow) OwnerOf(object Object) types.UID {
+	ref := metav1.GetControllerOf(object)
+	switch {
+	case ref != nil && o.IsOwned(ref):
+		return ref.UID
+	case ref == nil && o.KindOf(object).Elsewhere != "":
+		return types.UID(object.GetLabels()[o.OwnerLabel()])
+	}
+	return ""
+}
+
+// Controls reports whether an owner controls an object.
+func (o *OwnerRow) Controls(foo, object Object) bool { return o.OwnerOf(object) == foo.GetUID() }
+
+// OwnerLabel is the mark with an owner's UID.
+func (o *OwnerRow) OwnerLabel() string { return o.Resource.Group + "/owner-uid" }
 
 // AdoptBy is the annotation that consents to the adoption of an object.
 func (o *OwnerRow) AdoptBy() string { return o.Resource.Group + "/adopt-by" }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
@@ -47,7 +46,7 @@ func (w World) differsAsSeen(kind *rows.Kind, child, foo rows.Object) string {
 		return w.differs(kind, child, foo)
 	}
 	return kind.DiffersIn(child, foo, func(kind *rows.Kind, name string) rows.Object {
-		if its := kind.Find(w.Objects, name); its != nil && metav1.IsControlledBy(its, foo) {
+		if its := kind.Find(w.Objects, name); its != nil && w.Owner.Controls(foo, its) {
 			return its
 		}
 		return nil

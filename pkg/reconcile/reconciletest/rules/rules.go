@@ -34,7 +34,7 @@ func (w World) WrongWrite(stored, next rows.Object, known func(name string) rows
 	case next == nil:
 		return w.wrongDelete(stored, known)
 	case stored == nil:
-		if ref := metav1.GetControllerOf(next); ref == nil || !w.Owner.IsOwned(ref) {
+		if w.Owner.OwnerOf(next) == "" {
 			return "without a controller reference to a " + w.Owner.Kind.Kind
 		}
 		return ""
@@ -108,14 +108,19 @@ func (w World) WrongStatus(stored, next rows.Object) string {
 
 // wrongOwner says what is wrong with the owner that an update leaves to a child, or "".
 func (w World) wrongOwner(before, after rows.Object) string {
-	was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(after)
+	was, is, name := w.Owner.OwnerOf(before), w.Owner.OwnerOf(after), ""
+	if ref := metav1.GetControllerOf(after); ref != nil {
+		name = ref.Name
+	}
 	switch {
-	case is == nil:
+	case is == "":
 		return "which leaves it without an owner"
-	case was == nil && before.GetAnnotations()[w.Owner.AdoptBy()] != is.Name:
-		return "which adopts it, although nobody has handed it over to " + is.Name
-	case was != nil && was.UID != is.UID:
-		return "which takes it from " + was.Name
+	case metav1.GetControllerOf(before) == nil && was == "" && before.GetAnnotations()[w.Owner.AdoptBy()] != name:
+		return "which adopts it, although nobody has handed it over to " + name
+	case was != is && metav1.GetControllerOf(before) != nil:
+		return "which takes it from " + metav1.GetControllerOf(before).Name
+	case was != "" && was != is:
+		return "which takes it from " + string(was)
 	}
 	return ""
 }
@@ -139,7 +144,7 @@ func (w World) wrongDelete(child rows.Object, known func(name string) rows.Objec
 	}
 	for _, name := range names {
 		successor := known(name)
-		if successor == nil || !metav1.IsControlledBy(successor, owner) {
+		if successor == nil || !w.Owner.Controls(owner, successor) {
 			return fmt.Sprintf("although %s %s is not seen to have %s", w.Owner, owner.GetName(), name)
 		}
 		if lacks := cmp.Or(w.differsAsSeen(kind, successor, owner), kind.Unready(successor)); kind.Serves(child) && lacks != "" {
@@ -171,7 +176,7 @@ func (w World) WrongAtRest() []string {
 			if text := w.wrongWith(object); text != "" {
 				wrong = append(wrong, fmt.Sprintf("%s %s %s", w.Owner, object.GetName(), text))
 			}
-		} else if !w.CollectorAway && object.GetDeletionTimestamp() == nil && metav1.GetControllerOf(object) != nil && w.OwnerOf(object) == nil {
+		} else if !w.CollectorAway && object.GetDeletionTimestamp() == nil && w.Owner.OwnerOf(object) != "" && w.OwnerOf(object) == nil {
 			wrong = append(wrong, fmt.Sprintf("%s %s belongs to a deleted owner", w.Owner.KindOf(object), object.GetName()))
 		}
 	}
@@ -192,7 +197,7 @@ func (w World) differs(kind *rows.Kind, child, foo rows.Object) string {
 // OwnerOf returns the living owner that controls a child, or nil.
 func (w World) OwnerOf(child rows.Object) rows.Object {
 	for _, object := range w.Objects {
-		if w.Owner.Is(object) && metav1.IsControlledBy(child, object) {
+		if w.Owner.Is(object) && w.Owner.Controls(object, child) {
 			return object
 		}
 	}
@@ -246,7 +251,7 @@ func (w World) wrongChildren(kind *rows.Kind, foo rows.Object) (reason, misrepor
 			return "", "", wrong
 		}
 		reason = cmp.Or(reason, obstacle)
-		if child := kind.Find(w.Objects, name); child != nil && metav1.IsControlledBy(child, foo) {
+		if child := kind.Find(w.Objects, name); child != nil && w.Owner.Controls(foo, child) {
 			misreported = cmp.Or(misreported, kind.Misreported(foo, child))
 		}
 		if reason != "" && kind.OneAtATime {
@@ -259,7 +264,7 @@ func (w World) wrongChildren(kind *rows.Kind, foo rows.Object) (reason, misrepor
 // unset returns a child of a kind that an owner controls, and that is not being deleted, or nil.
 func (w World) unset(kind *rows.Kind, foo rows.Object) rows.Object {
 	for _, child := range w.Objects {
-		if kind.Is(child) && metav1.IsControlledBy(child, foo) && child.GetDeletionTimestamp() == nil {
+		if kind.Is(child) && w.Owner.Controls(foo, child) && child.GetDeletionTimestamp() == nil {
 			return child
 		}
 	}
@@ -272,7 +277,7 @@ func (w World) lacks(foo rows.Object) bool {
 	return slices.ContainsFunc(w.Owner.Kinds, func(kind *rows.Kind) bool {
 		return slices.ContainsFunc(kind.Names(foo), func(name string) bool {
 			child := kind.Find(w.Objects, name)
-			return child == nil || !metav1.IsControlledBy(child, foo) || child.GetDeletionTimestamp() != nil
+			return child == nil || !w.Owner.Controls(foo, child) || child.GetDeletionTimestamp() != nil
 		})
 	})
 }
@@ -311,11 +316,10 @@ func isFinal(reason string) bool {
 func (w World) wrongChild(kind *rows.Kind, foo rows.Object, name string) (reason, wrong string) {
 	named, names := kind.Find(w.Objects, name), kind.Names(foo)
 	has := w.countOf(kind, foo, names)
-	isIts := named != nil && metav1.IsControlledBy(named, foo)
+	isIts := named != nil && w.Owner.Controls(foo, named)
 	isAsAsked := isIts && w.differs(kind, named, foo) == ""
 	switch {
-	case named != nil && metav1.GetControllerOf(named) == nil && named.GetAnnotations()[w.Owner.AdoptBy()] != foo.GetName(),
-		named != nil && metav1.GetControllerOf(named) != nil && !isIts:
+	case named != nil && !isIts && (metav1.GetControllerOf(named) != nil || named.GetAnnotations()[w.Owner.AdoptBy()] != foo.GetName()):
 		return kind.Kind + plan.SuffixConflict, ""
 	case named != nil && named.GetDeletionTimestamp() != nil:
 		return plan.ReasonTerminating, ""
@@ -345,7 +349,7 @@ type count struct{ asked, others, serving, undeletable int }
 
 func (w World) countOf(kind *rows.Kind, foo rows.Object, names []string) (n count) {
 	for _, child := range w.Objects {
-		switch isIts := kind.Is(child) && metav1.IsControlledBy(child, foo); {
+		switch isIts := kind.Is(child) && w.Owner.Controls(foo, child); {
 		case !isIts:
 		case slices.Contains(names, child.GetName()):
 			n.asked++
@@ -361,10 +365,16 @@ func (w World) countOf(kind *rows.Kind, foo rows.Object, names []string) (n coun
 	return n
 }
 
+// IsInPlace reports whether an owner has all children that it asks for, as it asks, and ready, and whether the
+// objects that it names are there and fit.
+func (w World) IsInPlace(foo rows.Object) bool {
+	return !w.LacksReferences(foo) && !slices.ContainsFunc(w.Owner.Kinds, func(kind *rows.Kind) bool { return !w.areInPlace(kind, foo, kind.Names(foo)) })
+}
+
 // areInPlace reports whether all children of a kind that an owner asks for are as it asks, and ready.
 func (w World) areInPlace(kind *rows.Kind, foo rows.Object, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		child := kind.Find(w.Objects, name)
-		return child == nil || !metav1.IsControlledBy(child, foo) || w.differs(kind, child, foo) != "" || kind.Unready(child) != ""
+		return child == nil || !w.Owner.Controls(foo, child) || w.differs(kind, child, foo) != "" || kind.Unready(child) != ""
 	})
 }

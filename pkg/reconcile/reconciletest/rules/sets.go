@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
 )
 
@@ -36,7 +34,7 @@ func (w World) WrongOrder(stored, next rows.Object, known func(name string) rows
 func (w World) wrongLast(kind *rows.Kind, owner, child rows.Object, known func(name string) rows.Object) string {
 	names := kind.Names(owner)
 	for _, other := range w.Objects {
-		isLeft := kind.Is(other) && metav1.IsControlledBy(other, owner) && other.GetDeletionTimestamp() == nil && !slices.Contains(names, other.GetName())
+		isLeft := kind.Is(other) && w.Owner.Controls(owner, other) && other.GetDeletionTimestamp() == nil && !slices.Contains(names, other.GetName())
 		if !isLeft || known(other.GetName()) == nil || slices.Contains(w.Undeletable, other.GetName()) || kind.Serves(other) && !kind.Serves(child) {
 			continue
 		}
@@ -54,7 +52,7 @@ func (w World) wrongTurn(kind *rows.Kind, owner, child rows.Object, known func(n
 			return ""
 		}
 		earlier := known(name)
-		if earlier == nil || !metav1.IsControlledBy(earlier, owner) || earlier.GetDeletionTimestamp() != nil {
+		if earlier == nil || !w.Owner.Controls(owner, earlier) || earlier.GetDeletionTimestamp() != nil {
 			return fmt.Sprintf("although %s %s is not seen to have %s", w.Owner, owner.GetName(), name)
 		}
 		if lacks := cmp.Or(w.differsAsSeen(kind, earlier, owner), kind.Unready(earlier)); lacks != "" {
