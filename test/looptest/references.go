@@ -50,8 +50,17 @@ func naming(hasInformer bool, change func(ref *plan.Ref[*samplev1alpha1.Foo, *co
 		}
 		return []table.Row[*samplev1alpha1.Foo]{
 			table.Uses(ref, informer, clients.Kube.CoreV1().Secrets),
-			configMapsOf(clients, shards(plain)),
+			configMapsOf(clients, shards(followingSecret)),
 		}
+	}
+}
+
+// followingSecret annotates each shard with the digest of the Secret.
+func followingSecret(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap]) {
+	own := row.SetOwned
+	row.SetOwned = func(shard *corev1.ConfigMap, foo *samplev1alpha1.Foo, view *plan.View) {
+		own(shard, foo, view)
+		view.AnnotateDigest(&shard.ObjectMeta, "secret", "Secret")
 	}
 }
 

@@ -48,10 +48,7 @@ func shards(change func(row *plan.Row[*samplev1alpha1.Foo, *corev1.ConfigMap])) 
 			}
 			return names
 		},
-		SetOwned: func(shard *corev1.ConfigMap, _ *samplev1alpha1.Foo, view *plan.View) {
-			if digest := view.Digest("Secret"); digest != "" {
-				metav1.SetMetaDataAnnotation(&shard.ObjectMeta, "secret", digest)
-			}
+		SetOwned: func(shard *corev1.ConfigMap, _ *samplev1alpha1.Foo, _ *plan.View) {
 			metav1.SetMetaDataLabel(&shard.ObjectMeta, "owned", "yes")
 		},
 		Keep: func(kept, found *corev1.ConfigMap) { kept.Labels, kept.Annotations = found.Labels, found.Annotations },
