@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ type Ref[F, T Object] struct {
 	Resource schema.GroupVersionResource
 	// NamedBy is the field of the owner that names the object, or "".
 	NamedBy string
-	// Names returns the names of the objects, each once.
+	// Names returns the names of the objects, each once. "" names none.
 	Names func(owner F) []string
 	// Namespace returns the namespace of the objects, if the owners have none of their own.
 	Namespace func(owner F) string
@@ -65,8 +66,13 @@ type Seen struct {
 // Of returns the reference without its types, as one of an owner's kind.
 func (r Ref[F, T]) Of(owner *Kind) *ChildKind {
 	row := Row[F, T]{
-		Kind: r.Kind, Resource: r.Resource, NamedBy: r.NamedBy, Names: r.Names, Namespace: r.Namespace, Condition: r.Condition, Blocks: r.Blocks,
+		Kind: r.Kind, Resource: r.Resource, NamedBy: r.NamedBy, Namespace: r.Namespace, Condition: r.Condition, Blocks: r.Blocks,
 		SetOwned: func(T, F, *View) {}, Keep: func(T, T) {},
+	}
+	if r.Names != nil {
+		row.Names = func(owner F) []string {
+			return slices.DeleteFunc(slices.Clone(r.Names(owner)), func(name string) bool { return name == "" })
+		}
 	}
 	c := row.Of(owner)
 	c.poll, c.hasDigest = cmp.Or(r.Poll, DefaultPoll), r.Digest != nil

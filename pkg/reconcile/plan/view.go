@@ -4,7 +4,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -91,9 +90,21 @@ func KeepAnnotations(kept, found *metav1.ObjectMeta, annotations ...string) {
 }
 
 func (v *View) requireDigest(kind string) {
-	if v.of != nil && !slices.ContainsFunc(v.of.References, func(of *ChildKind) bool { return of.Kind == kind && of.hasDigest }) {
-		panic(fmt.Sprintf("the table of %s has no reference to the kind %q with a Digest", v.of.Name, kind))
+	if v.of == nil {
+		return
 	}
+	var declared []string
+	for _, of := range v.of.References {
+		switch {
+		case of.Kind != kind:
+			declared = append(declared, of.Kind)
+		case of.hasDigest:
+			return
+		default:
+			panic(fmt.Sprintf("the reference of %s to the kind %q has no Digest: declare what children depend on", v.of.Name, kind))
+		}
+	}
+	panic(fmt.Sprintf("the table of %s has no reference to the kind %q, but to %q: correct the name, or add table.Uses", v.of.Name, kind, declared))
 }
 
 func (v *View) setDigest(kind, digest string) {

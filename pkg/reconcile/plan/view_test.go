@@ -51,6 +51,7 @@ func TestAnAnnotationFollowsTheDigest(t *testing.T) {
 		"missing":              {names: []string{"c"}},
 		"one of two missing":   {names: []string{"c", "a"}},
 		"none is named":        {isChanged: true, isRemoved: true},
+		"an empty name":        {names: []string{""}, isChanged: true, isRemoved: true},
 		"a name that can't be": {names: []string{"../a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,10 +66,13 @@ func TestAnAnnotationFollowsTheDigest(t *testing.T) {
 }
 
 func TestADigestThatNothingDeclaresPanics(t *testing.T) {
-	for _, kind := range []string{"Secrets", "ConfigMap"} {
+	for kind, want := range map[string]string{
+		"Secrets":   `has no reference to the kind "Secrets", but to ["Secret" "ConfigMap"]`,
+		"ConfigMap": `to the kind "ConfigMap" has no Digest`,
+	} {
 		func() {
 			defer func() {
-				if said, _ := recover().(string); !strings.Contains(said, `no reference to the kind "`+kind+`" with a Digest`) {
+				if said, _ := recover().(string); !strings.Contains(said, want) {
 					t.Errorf("for %s it says %q", kind, said)
 				}
 			}()

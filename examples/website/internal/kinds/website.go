@@ -42,12 +42,7 @@ var secretOfWebsite = plan.Ref[*api.Website, *corev1.Secret]{
 
 var settingsOfWebsite = plan.Ref[*api.Website, *corev1.ConfigMap]{
 	Kind: "ConfigMap", Resource: corev1.SchemeGroupVersion.WithResource("configmaps"), NamedBy: "spec.settings",
-	Names: func(owner *api.Website) []string {
-		if owner.Spec.Settings == "" {
-			return nil
-		}
-		return []string{owner.Spec.Settings}
-	},
+	Names:  func(owner *api.Website) []string { return []string{owner.Spec.Settings} }, // "" names none
 	Digest: func(settings *corev1.ConfigMap) any { return settings.Data },
 }
 
