@@ -17,13 +17,10 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-
-	"example.com/sample-controller/tools/migrate/internal/shape/shapetest"
 )
 
 // walk is a migration of a test.
@@ -55,9 +52,12 @@ func TestMigration(t *testing.T) {
 	w.patch("client-side", `{"status":{"phase":"old"}}`, "--subresource=status")
 	w.kubectl("scale", "things.v1alpha1.example.org", "client-side", "--replicas=3")
 	w.expect("", "MutatingAdmissionPolicy things.example.org-versions", "next")
-	for name, writes := range shapetest.Histories {
+	for name, writes := range histories {
 		t.Run(name, func(t *testing.T) { w.play(t, writes) })
 	}
+	t.Run("random writes", w.playRandom)
+	// What was stored before the policy stays writable.
+	w.patch("unclear", `{"spec":{"replicas":3}}`)
 	// Two managers apply one field under its two names: the second takes it without a conflict,
 	// and the first takes it back.
 	w.apply("v1beta1", "server-side", "{title: second}", "apply --server-side --field-manager=second")
@@ -125,8 +125,11 @@ func newWalk(t *testing.T) *walk {
 	if os.Getenv("DEVCLUSTER_BIN") == "" {
 		t.Skip("DEVCLUSTER_BIN is not set; run make test-migrate")
 	}
-	w.file("pkg/apis/example/versions.yaml", shapetest.Declaration)
-	w.file("raw/example.org_things.yaml", shapetest.CRD)
+	for from, to := range map[string]string{"versions.yaml": "pkg/apis/example/versions.yaml", "things.yaml": "raw/example.org_things.yaml"} {
+		text, err := os.ReadFile(filepath.Join("internal/shape/testdata", from))
+		w.must(err)
+		w.file(to, text)
+	}
 	w.must(generate(w.root, filepath.Join(w.root, "raw")))
 	var original bytes.Buffer
 	w.must(run(t.Context(), []string{"print", "-root=" + w.root, "original"}, &original))
@@ -212,32 +215,6 @@ func (w *walk) expect(failure, output string, args ...string) {
 	case !strings.Contains(out.String(), output):
 		w.Fatalf("want %q in the output", output)
 	}
-}
-
-// play makes the writes of a history on the API server: the results are those in process.
-func (w *walk) play(t *testing.T, writes []shapetest.Write) {
-	t.Helper()
-	var stored *unstructured.Unstructured
-	shapetest.Play(t, writes, func(version string, sent map[string]any) (map[string]any, error) {
-		object := &unstructured.Unstructured{Object: sent}
-		object.SetAPIVersion("example.org/" + version)
-		object.SetKind("Thing")
-		object.SetGenerateName("history-")
-		var got *unstructured.Unstructured
-		var err error
-		if stored == nil {
-			got, err = w.things(version).Create(t.Context(), object, metav1.CreateOptions{})
-		} else {
-			object.SetName(stored.GetName())
-			object.SetResourceVersion(stored.GetResourceVersion())
-			got, err = w.things(version).Update(t.Context(), object, metav1.UpdateOptions{})
-		}
-		if err != nil {
-			return nil, err
-		}
-		stored = got
-		return got.Object, nil
-	})
 }
 
 // checkEnd checks that no object, field or owner of a field was lost.

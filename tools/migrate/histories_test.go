@@ -1,51 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shapetest has a kind of two versions that differ in every form of change, and
-// writes of both versions' clients, for tests in process and on a cluster.
-package shapetest
+// What clients of both versions write, and what is then stored.
+
+package main
 
 import (
-	_ "embed"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
 
-// Declaration is the text of the declaration.
-//
-//go:embed testdata/versions.yaml
-var Declaration []byte
+// sent is a write of a client that sends a whole object, as typed clients do.
+type sent struct{ version, spec, want string } // want is the stored spec, or "!" and the error
 
-// CRD is the text of the CustomResourceDefinition as a generator makes it.
-//
-//go:embed testdata/things.yaml
-var CRD []byte
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Thing returns an object with a spec in JSON with YAML's ease.
-func Thing(t testing.TB, spec string) map[string]any {
-	t.Helper()
-	text, err := yaml.YAMLToJSON([]byte("spec: " + spec))
-	must(t, err)
-	object := map[string]any{}
-	must(t, json.Unmarshal(text, &object))
-	return object
-}
-
-// Write is a write of a client that sends a whole object, as typed clients do.
-type Write struct{ version, spec, want string } // want is the stored spec, or "!" and the error
-
-// Histories are writes of one object, one after the other.
-var Histories = map[string][]Write{
+// histories are writes of one object, one after the other.
+var histories = map[string][]sent{
 	"a rename, from each side": {
 		{"v1alpha1", "{name: a}", "{name: a, title: a}"},
 		{"v1beta1", "{title: b}", "{name: b, title: b}"},
@@ -104,8 +78,8 @@ var Histories = map[string][]Write{
 		{"v1beta1", "{title: a, resources: {}}", "{name: a, title: a, resources: {}}"},
 	},
 	"a join, with a default": {
-		{"v1alpha1", "{name: a, user: u, realm: 2}", "{name: a, title: a, user: u, realm: 2, login: 'u@2'}"},
-		{"v1beta1", "{title: a, login: 'v@3'}", "{name: a, title: a, user: v, realm: 3, login: 'v@3'}"},
+		{"v1alpha1", "{name: a, user: u, realm: 2}", "{name: a, title: a, user: u, realm: 2, login: 'u^2'}"},
+		{"v1beta1", "{title: a, login: 'v^3'}", "{name: a, title: a, user: v, realm: 3, login: 'v^3'}"},
 		{"v1beta1", "{title: a}", "{name: a, title: a}"},
 		{"v1beta1", "{title: a, login: nobody}", "!spec.login can't be converted to spec.user, spec.realm"},
 	},
@@ -131,27 +105,58 @@ var Histories = map[string][]Write{
 	},
 }
 
-// Play makes writes, and compares what is stored.
-func Play(t *testing.T, writes []Write, send func(version string, sent map[string]any) (map[string]any, error)) {
+// play makes writes, and compares what is stored.
+func (w *walk) play(t *testing.T, writes []sent) {
 	t.Helper()
-	for _, w := range writes {
-		got, err := send(w.version, Thing(t, w.spec))
-		if message, refused := strings.CutPrefix(w.want, "!"); refused {
+	var stored *unstructured.Unstructured
+	for _, write := range writes {
+		got, err := w.send(t, write.version, specOf(t, write.spec), stored)
+		if message, refused := strings.CutPrefix(write.want, "!"); refused {
 			if err == nil || !strings.Contains(err.Error(), message) {
-				t.Errorf("%s %s: got %v and the error %v, want %q", w.version, w.spec, got["spec"], err, message)
+				t.Errorf("%s %s: got %v and the error %v, want %q", write.version, write.spec, got, err, message)
 			}
 			continue
 		}
-		must(t, err)
-		if diff := cmp.Diff(WithDefaults(Thing(t, w.want)["spec"].(map[string]any)), got["spec"]); diff != "" {
-			t.Errorf("%s %s: (-want +got)\n%s", w.version, w.spec, diff)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = got
+		if diff := cmp.Diff(withDefaults(specOf(t, write.want)), got.Object["spec"]); diff != "" {
+			t.Errorf("%s %s: (-want +got)\n%s", write.version, write.spec, diff)
 		}
 	}
 }
 
-// WithDefaults adds the defaults of the declaration to a spec.
-func WithDefaults(spec map[string]any) map[string]any {
-	for key, value := range map[string]any{"user": "guest", "realm": int64(1), "login": "guest@1"} {
+// send creates an object through a version, or replaces the spec of one that is stored.
+func (w *walk) send(t *testing.T, version string, spec map[string]any, stored *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	object.SetAPIVersion("example.org/" + version)
+	object.SetKind("Thing")
+	if stored == nil {
+		object.SetGenerateName("history-")
+		return w.things(version).Create(t.Context(), object, metav1.CreateOptions{})
+	}
+	object.SetName(stored.GetName())
+	object.SetResourceVersion(stored.GetResourceVersion())
+	return w.things(version).Update(t.Context(), object, metav1.UpdateOptions{})
+}
+
+// specOf returns a spec that is written with YAML's ease.
+func specOf(t *testing.T, text string) (spec map[string]any) {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = json.Unmarshal(content, &spec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+// withDefaults adds the defaults of the declaration to a spec.
+func withDefaults(spec map[string]any) map[string]any {
+	for key, value := range map[string]any{"user": "guest", "realm": int64(1), "login": "guest^1"} {
 		if _, ok := spec[key]; !ok {
 			spec[key] = value
 		}
