@@ -18,6 +18,15 @@ import (
 // sent is a write of a client that sends a whole object, as typed clients do.
 type sent struct{ version, spec, want string } // want is the stored spec, or "!" and the error
 
+// ofAll are fields of all changes, as the versions write them, with characters that mean something to
+// YAML, CEL, patterns or URLs, and with the extremes of numbers.
+const (
+	ofAllOld = `name: "a'\"\\{$é世", address: "[a:b]-.:65535", level: 3, sizeGB: 99999, scheme: https, site: a.b.c, path: '/a-b//b', ` +
+		`ip: '0:1.2', cpu: -4503599627370496, user: 'u^w', realm: 65535, ports: [{name: "p'", port: 0}]`
+	ofAllNew = `title: "a'\"\\{$é世", host: "[a:b]-.", port: 65535, tier: Large, size: 99999Gi, url: 'https://a.b.c/a-b//b', ` +
+		`ips: ['0:1.2'], resources: {cpu: -4503599627370496}, login: 'u^w^65535', portsByName: {"p'": 0}`
+)
+
 // histories are writes of one object, one after the other.
 var histories = map[string][]sent{
 	"a rename, from each side": {
@@ -99,6 +108,14 @@ var histories = map[string][]sent{
 		{"v1beta1", "{title: a, login: [x]}", "!spec.login: Invalid value: \"array\""},
 		{"v1alpha1", "{name: a, ports: [{name: z}]}", "!spec.ports[0].port: Required value"},
 		{"v1beta1", "{title: a, portsByName: x}", "!spec.portsByName: Invalid value: \"string\""},
+	},
+	"all changes, from the old side": {
+		{"v1alpha1", "{" + ofAllOld + "}", "{" + ofAllOld + ", " + ofAllNew + "}"},
+		{"v1beta1", "{" + ofAllNew + ", replicas: 7}", "{" + ofAllOld + ", " + ofAllNew + ", replicas: 7}"},
+	},
+	"all changes, from the new side": {
+		{"v1beta1", "{" + ofAllNew + "}", "{" + ofAllOld + ", " + ofAllNew + "}"},
+		{"v1alpha1", "{" + ofAllOld + ", replicas: 7}", "{" + ofAllOld + ", " + ofAllNew + ", replicas: 7}"},
 	},
 	"a required change that guest gives": {
 		{"v1beta1", "{replicas: 1}", "!one of them is required"},

@@ -55,7 +55,6 @@ func TestMigration(t *testing.T) {
 	for name, writes := range histories {
 		t.Run(name, func(t *testing.T) { w.play(t, writes) })
 	}
-	t.Run("random writes", w.playRandom)
 	// What was stored before the policy stays writable.
 	w.patch("unclear", `{"spec":{"replicas":3}}`)
 	// Two managers apply one field under its two names: the second takes it without a conflict,
