@@ -60,6 +60,7 @@ type Seen struct {
 	Digest string
 	// IsMissing is true if there is no object with the name.
 	IsMissing bool
+	// Readiness is whether the object is fit. Of a missing one it is zero, or says why it cannot exist.
 	Readiness Readiness
 }
 
@@ -124,8 +125,8 @@ func (w *World) decideReference(kind *ChildKind) {
 	for _, name := range kind.NamesFor(w.Owner) {
 		key := kind.KeyFor(w.Owner, name)
 		step := &Step{ChildKind: kind, Owner: w.Owner, View: w.view, Part: kind.part(name), Action: ActionNone, Key: key}
-		if kind.cannotExist(key) != "" {
-			step.Known.Seen = &Seen{IsMissing: true}
+		if flaw := kind.cannotExist(key); flaw != "" {
+			step.Known.Seen = &Seen{IsMissing: true, Readiness: kind.impossible(name, flaw)}
 		} else if found.Known == nil {
 			step.Known.Seen = new(kind.Learn(found.Named(key)))
 		} else if known, isKnown := found.Known(key); isKnown {
@@ -151,6 +152,14 @@ func (c *ChildKind) cannotExist(key cache.ObjectName) string {
 		flaws = validation.IsDNS1123Label(key.Namespace)
 	}
 	return strings.Join(flaws, ", and ")
+}
+
+func (c *ChildKind) impossible(name, flaw string) Readiness {
+	remedy := ""
+	if c.NamedBy != "" {
+		remedy = ": change " + c.NamedBy
+	}
+	return Stalled(c.Kind+SuffixMissing, "%s %q cannot exist%s: %s", c.Kind, Truncate(name, maxQuotedName), remedy, flaw)
 }
 
 // seeReferences shows what is known of a kind of references to the rows, and reports whether all are there
@@ -184,13 +193,10 @@ func (s *Step) judgeReference(outcome *Outcome) Readiness {
 	if s.NamedBy != "" {
 		remedy = ", or change " + s.NamedBy
 	}
-	if flaw := s.cannotExist(s.Key); flaw != "" {
-		return Stalled(s.Kind+SuffixMissing, "%s %q cannot exist%s: %s", s.Kind, name, strings.Replace(remedy, ", or", ":", 1), flaw)
-	}
 	switch seen := outcome.Seen; {
 	case seen == nil:
 		return NotReady(ReasonProgressing, "%s %q has yet to be read", s.Kind, name)
-	case seen.IsMissing:
+	case seen.IsMissing && seen.Readiness.Status == "":
 		in := ""
 		if s.Key.Namespace != "" {
 			in = " in the namespace " + s.Key.Namespace
