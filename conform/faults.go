@@ -16,6 +16,7 @@ import (
 
 	"example.com/sample-controller/conform/judge"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
 const (
@@ -56,8 +57,8 @@ func injections() map[string]injection {
 		"no-watch-list":   during(isInitialStream, proxy.Refuse(http.StatusUnprocessableEntity)),
 		"away":            forAWhile(isAny, proxy.Cut), "revoked": revoked, "quota": quota,
 		"leader-killed": leaderKilled, "leader-frozen": leaderFrozen, "leader-robbed": leaderRobbed,
-		"apiserver-restarts": restarting(apiServer), "etcd-restarts": restarting(etcd),
-		"etcd-frozen": etcdFrozen, "plane-away": restarting(etcd, apiServer), "restored": restored,
+		"apiserver-restarts": restarting(testcluster.APIServer), "etcd-restarts": restarting(testcluster.Etcd),
+		"etcd-frozen": etcdFrozen, "plane-away": restarting(testcluster.Etcd, testcluster.APIServer), "restored": restored,
 	}
 	for _, code := range []int{401, 403, 409, 422, 429, 500} {
 		all[fmt.Sprint(code)] = once(func(*trial) proxy.Fault { return proxy.Refuse(code) })

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // lostChanges is the least number of versions that a restore goes back: more than what is
@@ -30,7 +31,7 @@ const lostChanges = 1000
 
 // quota forbids objects of a resource until after the step.
 func quota(tr *trial, act func() error) error {
-	quotas := tr.plane.kube.CoreV1().ResourceQuotas(tr.ns)
+	quotas := tr.plane.Kube.CoreV1().ResourceQuotas(tr.ns)
 	name := corev1.ResourceName("count/" + tr.run.Case.Resource)
 	_, err := quotas.Create(tr.ctx, &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: quotaName},
@@ -112,7 +113,7 @@ func leaderRobbed(tr *trial, act func() error) error {
 	if err != nil {
 		return err
 	}
-	leases := tr.plane.kube.CoordinationV1().Leases(tr.ns)
+	leases := tr.plane.Kube.CoordinationV1().Leases(tr.ns)
 	all, err := leases.List(tr.ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -141,13 +142,13 @@ func restarting(components ...string) injection {
 		if err := act(); err != nil {
 			return err
 		}
-		tr.plane.kill(components...)
+		tr.plane.Kill(components...)
 		if len(components) > 1 {
 			if err := tr.pause(2 * outage); err != nil {
 				return err
 			}
 		}
-		return tr.plane.start(tr.ctx, components...)
+		return tr.plane.Start(tr.ctx, components...)
 	}
 }
 
@@ -155,7 +156,7 @@ func etcdFrozen(tr *trial, act func() error) error {
 	if err := act(); err != nil {
 		return err
 	}
-	store := tr.plane.processes[etcd]
+	store := tr.plane.Process(testcluster.Etcd)
 	defer func() { _ = store.Signal(syscall.SIGCONT) }() // it may have ended
 	if err := store.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -166,12 +167,12 @@ func etcdFrozen(tr *trial, act func() error) error {
 // restored puts the store of before the step back after it, and does the step again. All
 // other components are restarted with it, as the procedure for a restore says.
 func restored(tr *trial, act func() error) error {
-	backup, live := filepath.Join(tr.plane.data, "backup"), filepath.Join(tr.plane.data, "etcd")
-	tr.plane.kill(etcd, apiServer)
+	backup, live := filepath.Join(tr.plane.Data, "backup"), filepath.Join(tr.plane.Data, "etcd")
+	tr.plane.Kill(testcluster.Etcd, testcluster.APIServer)
 	if err := os.CopyFS(backup, os.DirFS(live)); err != nil {
 		return err
 	}
-	if err := tr.plane.start(tr.ctx, etcd, apiServer); err != nil {
+	if err := tr.plane.Start(tr.ctx, testcluster.Etcd, testcluster.APIServer); err != nil {
 		return err
 	}
 	if err := act(); err != nil {
@@ -182,7 +183,7 @@ func restored(tr *trial, act func() error) error {
 	}
 	for i := range lostChanges {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"conform.example.com/age":"%d"}}}`, i)
-		_, err := tr.plane.kube.CoreV1().Namespaces().Patch(tr.ctx, tr.ns, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := tr.plane.Kube.CoreV1().Namespaces().Patch(tr.ctx, tr.ns, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
 			return err
 		}
@@ -191,14 +192,14 @@ func restored(tr *trial, act func() error) error {
 	// longer, so that every watch is continued at an old version.
 	warm := tr.replicas[0].proxy.Use((*proxy.Call).IsWatch, proxy.Refuse(http.StatusTooManyRequests))
 	defer warm()
-	tr.plane.kill(allComponents()...)
+	tr.plane.Kill(testcluster.AllComponents()...)
 	if err := os.RemoveAll(live); err != nil {
 		return err
 	}
 	if err := os.Rename(backup, live); err != nil {
 		return err
 	}
-	if err := tr.plane.start(tr.ctx, allComponents()...); err != nil {
+	if err := tr.plane.Start(tr.ctx, testcluster.AllComponents()...); err != nil {
 		return err
 	}
 	// A store of the past has other versions: what was recorded has no order with what follows,

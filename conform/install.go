@@ -36,12 +36,12 @@ type clients struct {
 // install installs the definitions and further manifests, and starts the recorder.
 func (r *runner) install(ctx context.Context) error {
 	for _, path := range r.crds {
-		if err := r.plane.kubectl(ctx, "apply", "--server-side", "-f", path); err != nil {
+		if err := r.plane.Kubectl(ctx, "apply", "--server-side", "-f", path); err != nil {
 			return err
 		}
 	}
 	if len(r.crds) > 0 {
-		if err := r.plane.kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
+		if err := r.plane.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
 			return err
 		}
 	}
@@ -50,27 +50,27 @@ func (r *runner) install(ctx context.Context) error {
 		if found, _ := filepath.Glob(filepath.Join(path, "[kK]ustomization*")); len(found) > 0 {
 			flag = "-k"
 		}
-		if err := r.plane.kubectl(ctx, "apply", flag, path); err != nil {
+		if err := r.plane.Kubectl(ctx, "apply", flag, path); err != nil {
 			return err
 		}
 	}
-	r.account = r.plane.config
+	r.account = r.plane.Config
 	if namespace, name, ok := strings.Cut(r.settings.ServiceAccount, "/"); ok {
 		var err error
-		if r.account, err = testcluster.ConfigOf(ctx, r.plane.config, namespace, name); err != nil {
+		if r.account, err = testcluster.ConfigOf(ctx, r.plane.Config, namespace, name); err != nil {
 			return err
 		}
 	}
-	client, err := dynamic.NewForConfig(r.plane.config)
+	client, err := dynamic.NewForConfig(r.plane.Config)
 	if err != nil {
 		return err
 	}
-	discovery := memory.NewMemCacheClient(r.plane.kube.Discovery())
+	discovery := memory.NewMemCacheClient(r.plane.Kube.Discovery())
 	r.clients = &clients{client, restmapper.NewDeferredDiscoveryRESTMapper(discovery)}
 	if r.steps, err = r.readSteps(); err != nil {
 		return err
 	}
-	r.recorder, err = newRecorder(ctx, r.plane.kube.Discovery(), client)
+	r.recorder, err = newRecorder(ctx, r.plane.Kube.Discovery(), client)
 	return err
 }
 

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"example.com/sample-controller/conform/judge"
+	"example.com/sample-controller/test/testcluster"
 )
 
 // The exit statuses, apart from 10 and more: the first level that does not hold.
@@ -48,7 +49,7 @@ type options struct {
 type runner struct {
 	options
 	settings *settings
-	plane    *plane
+	plane    *testcluster.ControlPlane
 	recorder *recorder
 	clients  *clients
 	// account is what the controller connects as.
@@ -138,10 +139,10 @@ func (r *runner) judge(ctx context.Context) (*judge.Results, error) {
 	}
 	defer os.RemoveAll(r.folder)
 	r.progress("Starting the control plane")
-	if r.plane, err = startPlane(ctx, r.devcluster, r.folder, r.settings.ControllerManager); err != nil {
+	if r.plane, err = testcluster.StartControlPlane(ctx, r.devcluster, r.folder, r.settings.ControllerManager); err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.plane.close() }() // the folder is removed, too
+	defer func() { _ = r.plane.Close() }() // the folder is removed, too
 	if err := r.install(ctx); err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (r *runner) try(ctx context.Context, c judge.Case) (run *judge.Run, log str
 }
 
 func (tr *trial) prepare() error {
-	created, err := tr.plane.kube.CoreV1().Namespaces().Create(tr.ctx, &corev1.Namespace{
+	created, err := tr.plane.Kube.CoreV1().Namespaces().Create(tr.ctx, &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -285,7 +285,7 @@ func (tr *trial) close() {
 	tr.run.Options.Statuses = tr.statuses
 	ctx, cancel := context.WithTimeout(context.Background(), stepWait)
 	defer cancel()
-	_ = tr.plane.kube.CoreV1().Namespaces().Delete(ctx, tr.ns, metav1.DeleteOptions{}) // the control plane ends with the run
+	_ = tr.plane.Kube.CoreV1().Namespaces().Delete(ctx, tr.ns, metav1.DeleteOptions{}) // the control plane ends with the run
 }
 
 func (tr *trial) pause(howLong time.Duration) error {

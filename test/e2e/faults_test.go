@@ -129,7 +129,7 @@ func TestControlPlane(t *testing.T) {
 					}
 					t.Run(sc.row+"/"+c.name, func(t *testing.T) {
 						sc.skipFor(t, s)
-						if err := p.awaitReady(t.Context()); err != nil {
+						if err := p.AwaitReady(t.Context()); err != nil {
 							t.Fatal(err) // left behind by the row before
 						}
 						tr := sc.newTrial(t, p.testCluster, s)

@@ -215,131 +215,36 @@ func (r *replica) diagnostics() string {
 	return text.String()
 }
 
-// The components of a control plane, in the order in which they are started.
-const (
-	etcd              = "etcd"
-	apiServer         = "kube-apiserver"
-	controllerManager = "kube-controller-manager"
-	scheduler         = "kube-scheduler"
-	nodes             = "kwok"
-)
-
-func allComponents() []string { return []string{etcd, apiServer, controllerManager, scheduler, nodes} }
-
-// controlPlane is a control plane whose components can be killed and restarted. The
-// devcluster stops all components when one ends, so it only supplies the command lines.
+// controlPlane is a control plane of one test, whose components can be killed and restarted.
 type controlPlane struct {
+	*testcluster.ControlPlane
 	*testCluster
-	data       string
-	components map[string]*program
 }
 
 // newControlPlane starts a control plane for one test.
 func newControlPlane(t *testing.T) *controlPlane {
 	t.Helper()
-	p := &controlPlane{data: filepath.Join(t.TempDir(), "data"), components: map[string]*program{}}
-	components := allComponents()
-	slices.Reverse(components)
-	t.Cleanup(func() { p.kill(components...) })
-	if err := p.begin(t.Context()); err != nil {
+	plane, err := testcluster.StartControlPlane(t.Context(), os.Getenv("DEVCLUSTER_BIN"), t.TempDir(), nil, "-nodes=2")
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { plane.Kill(testcluster.AllComponents()...) })
+	p := &controlPlane{ControlPlane: plane, testCluster: &testCluster{kubeconfig: plane.Kubeconfig}}
+	for _, step := range []func() error{
+		p.connect, func() error { return p.install(t.Context()) }, func() error { return p.awaitInForce(t.Context()) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return p
-}
-
-// begin makes the devcluster create its files, reads the components' command lines from its
-// output, and starts them.
-func (p *controlPlane) begin(ctx context.Context) error {
-	c, err := testcluster.StartCluster(ctx, os.Getenv("DEVCLUSTER_BIN"), p.data, "-v", "-keep", "-nodes=2")
-	if err != nil {
-		return err
-	}
-	if err := c.Stop(); err != nil {
-		return fmt.Errorf("%w\n%s", err, c.Log)
-	}
-	p.testCluster = &testCluster{kubeconfig: c.Kubeconfig}
-	if err := errors.Join(p.parse(c.Log.String()), p.connect()); err != nil {
-		return err
-	}
-	if err := p.start(ctx, allComponents()...); err != nil {
-		return err
-	}
-	if err := p.install(ctx); err != nil {
-		return err
-	}
-	return p.awaitInForce(ctx)
-}
-
-// parse reads the output of devcluster -v: the name of a component, then one argument per
-// line.
-func (p *controlPlane) parse(output string) error {
-	arguments, current := map[string][]string{}, ""
-	for line := range strings.Lines(output) {
-		line, _ = strings.CutSuffix(strings.TrimSuffix(line, "\n"), ` \`)
-		if argument, ok := strings.CutPrefix(line, "    "); !ok {
-			current, arguments[line] = line, nil
-		} else if current != "" {
-			arguments[current] = append(arguments[current], argument)
-		}
-	}
-	for _, name := range allComponents() {
-		if len(arguments[name]) == 0 {
-			return fmt.Errorf("devcluster -v does not print the command line of %s:\n%s", name, output)
-		}
-		p.components[name] = &program{command: func() *exec.Cmd {
-			command := exec.Command(os.Getenv("DEVCLUSTER_BIN"), append([]string{name}, arguments[name]...)...)
-			_, _ = command.StdinPipe() // ends with this process, in whatever way, and the component then
-			command.Env = append(os.Environ(), "DEVCLUSTER_LIFELINE_FD=0", "NO_PROXY=*", "no_proxy=*", "KUBECONFIG=",
-				"KWOK_WORKDIR="+filepath.Join(p.data, "config"))
-			return command
-		}}
-	}
-	arguments[etcd] = append(arguments[etcd], "--unsafe-no-fsync=true")
-	for _, name := range []string{controllerManager, scheduler} { // which must not wait for a Lease to expire
-		arguments[name] = append(arguments[name], "--leader-elect=false")
-	}
-	return nil
-}
-
-// start starts components. If the API server is one of them, it waits until the API
-// server is ready.
-func (p *controlPlane) start(ctx context.Context, names ...string) error {
-	for _, name := range names {
-		if err := p.components[name].start(); err != nil {
-			return err
-		}
-		if name == apiServer {
-			if err := p.awaitReady(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// awaitReady waits until the API server is ready.
-func (p *controlPlane) awaitReady(ctx context.Context) error {
-	return testcluster.Await(ctx, waitTimeout, "the API server is ready", func(ctx context.Context) error {
-		return p.kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	})
-}
-
-// kill kills components, and returns when they have ended.
-func (p *controlPlane) kill(names ...string) {
-	for _, name := range names {
-		if component := p.components[name]; component != nil { // the start may have failed
-			component.kill()
-		}
-	}
 }
 
 // restart kills components, does something, and starts them again, between two recordings.
 func (tr *trial) restart(meanwhile func(), names ...string) {
 	tr.withoutRecording(func() {
-		stopped := slices.Clone(names)
-		slices.Reverse(stopped)
-		tr.plane.kill(stopped...)
+		tr.plane.Kill(names...)
 		meanwhile()
-		tr.must(tr.plane.start(tr.ctx, names...))
+		tr.must(tr.plane.Start(tr.ctx, names...))
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
 var rowsA = []*scenario{
@@ -136,7 +137,7 @@ var rowsB = []*scenario{
 			// Without a made-up owner: nothing deletes what a deleted Foo leaves behind.
 			tr.startWithFoo("a", 1)
 			old := tr.deployment("a")
-			tr.plane.kill(controllerManager)
+			tr.plane.Kill(testcluster.ControllerManager)
 			tr.deleteFoo("a", metav1.DeletePropagationBackground)
 			tr.createFoo("a", "a", 3)
 			tr.expected.refused["a"] = samplev1alpha1.ReasonProgressing
@@ -147,7 +148,7 @@ var rowsB = []*scenario{
 				tr.failf("the Foo is stalled although nobody has to act: %+v", conditions)
 			}
 			delete(tr.expected.refused, "a")
-			tr.must(tr.plane.start(tr.ctx, controllerManager))
+			tr.must(tr.plane.Start(tr.ctx, testcluster.ControllerManager))
 			if now.UID != old.UID || now.Generation != old.Generation {
 				tr.failf("it changed the Deployment of a deleted Foo")
 			}

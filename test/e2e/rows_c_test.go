@@ -22,6 +22,7 @@ import (
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
 	"example.com/sample-controller/test/footest"
+	"example.com/sample-controller/test/testcluster"
 )
 
 var rowsC = []*scenario{
@@ -115,8 +116,8 @@ var rowsC = []*scenario{
 			// yet. Creates that are not stored measure for how long.
 			tr.withoutRecording(func() {
 				tr.deleteCRD()
-				tr.plane.kill(apiServer)
-				tr.must(tr.plane.start(tr.ctx, apiServer))
+				tr.plane.Kill(testcluster.APIServer)
+				tr.must(tr.plane.Start(tr.ctx, testcluster.APIServer))
 				up := time.Now()
 				// The plugin reads the kinds when it needs them first: without the Foo.
 				account, err := kubernetes.NewForConfig(tr.cluster.exempt.Config)

@@ -26,6 +26,7 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/faults/proxy"
+	"example.com/sample-controller/test/testcluster"
 )
 
 var rowsD = []*scenario{
@@ -72,7 +73,7 @@ var rowsD = []*scenario{
 		}},
 	{row: "D5", title: "the API server is killed and restarted with cold caches",
 		breaksPlane: true, cases: []trialCase{
-			{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(apiServer) }},
+			{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(testcluster.APIServer) }},
 			{name: "killed after a write", run: func(tr *trial) {
 				// The write is done before the API server is killed, and not answered.
 				r := tr.startWithFoo("a", 1)
@@ -80,17 +81,17 @@ var rowsD = []*scenario{
 				r.proxy.Use(first(1, isUpdate), proxy.Done(proxy.Hold(release, proxy.Cut)))
 				tr.scaleFoo("a", 3)
 				tr.awaitCall(r, isUpdate, isAnswered)
-				tr.restart(func() {}, apiServer)
+				tr.restart(func() {}, testcluster.APIServer)
 				close(release)
 			}},
 		}},
 	{row: "D6", title: "etcd is killed or frozen", breaksPlane: true, cases: []trialCase{
-		{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(etcd) }},
+		{name: "killed before a write", run: func(tr *trial) { tr.restartDuringScale(testcluster.Etcd) }},
 		{name: "frozen during a write", run: func(tr *trial) {
 			open := tr.holdScale(tr.startWithFoo("a", 1), proxy.Done(proxy.Cut))
-			store := tr.plane.components[etcd]
-			defer store.signal(syscall.SIGCONT)
-			store.signal(syscall.SIGSTOP)
+			store := tr.plane.Process(testcluster.Etcd)
+			defer func() { _ = store.Signal(syscall.SIGCONT) }()
+			tr.must(store.Signal(syscall.SIGSTOP))
 			open()
 			tr.pause(3 * quiet)
 		}},
@@ -101,11 +102,11 @@ var rowsD = []*scenario{
 			// the controller keeps running. The API server answers watches with 429 while it fills
 			// its caches. The proxy does so a little longer, so that every watch is continued at
 			// an old version and none is begun without one by chance.
-			backup, live := filepath.Join(tr.plane.data, "backup"), filepath.Join(tr.plane.data, "etcd")
+			backup, live := filepath.Join(tr.plane.Data, "backup"), filepath.Join(tr.plane.Data, "etcd")
 			r := tr.start("-v=4")
 			tr.createFoo("a", "a", 1)
 			tr.settledFoo("b", "b", 1)
-			tr.restart(func() { tr.must(os.CopyFS(backup, os.DirFS(live))) }, etcd, apiServer)
+			tr.restart(func() { tr.must(os.CopyFS(backup, os.DirFS(live))) }, testcluster.Etcd, testcluster.APIServer)
 			tr.scaleFoo("a", 3)
 			tr.scaleFoo("b", 2)
 			tr.settledFoo("c", "c", 1)
@@ -119,7 +120,7 @@ var rowsD = []*scenario{
 			tr.restart(func() {
 				tr.must(os.RemoveAll(live))
 				tr.must(os.Rename(backup, live))
-			}, allComponents()...)
+			}, testcluster.AllComponents()...)
 			warm()
 			tr.phase = "after the restore"
 			tr.stableAndQuiet()
