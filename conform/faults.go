@@ -22,7 +22,7 @@ import (
 const (
 	// outage is how long faults last that last for a while.
 	outage = 6 * time.Second
-	// lag is how far caches are behind in the cases about stale caches.
+	// lag is how long a cache lacks events that are lost, and a list that is slow.
 	lag = 3 * time.Second
 	// stepWait bounds how long a fault waits for the write that it is about.
 	stepWait = 20 * time.Second
@@ -251,15 +251,16 @@ func stale(tr *trial, act func() error) error {
 	if err := act(); err != nil {
 		return err
 	}
+	part := tr.settings.Lag.Duration / 3
 	for range 2 {
-		if err := tr.pause(lag / 2); err != nil {
+		if err := tr.pause(part); err != nil {
 			return err
 		}
 		if err := tr.touch(); err != nil {
 			return err
 		}
 	}
-	return tr.pause(lag / 2)
+	return tr.pause(part)
 }
 
 // plural returns the name of the case's resource without the group.

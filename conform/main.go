@@ -108,7 +108,16 @@ func (r *runner) parse(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	var err error
+	if r.settings, err = readSettings(r.options.settings); err != nil {
+		return err
+	}
 	r.args = flags.Args()
+	for given, otherwise := range map[*[]string][]string{&r.crds: r.settings.CRDs, &r.objects: r.settings.Objects, &r.args: r.settings.Program} {
+		if len(*given) == 0 {
+			*given = otherwise
+		}
+	}
 	switch {
 	case len(r.args) == 0:
 		return errors.New("no program: conform [flags] -- PROGRAM ARGS")
@@ -125,9 +134,7 @@ func (r *runner) parse(args []string) error {
 	if _, err := regexp.Compile(r.cases); err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	var err error
-	r.settings, err = readSettings(r.options.settings)
-	return err
+	return nil
 }
 
 // judge does everything between the command line and the exit status.
@@ -217,7 +224,7 @@ func (r *runner) commandLine() string {
 
 // repeat returns the command that runs one case again.
 func (r *runner) repeat(name string) string {
-	return strings.Replace(r.commandLine(), " -- ", fmt.Sprintf(" -run '^%s$' -- ", name), 1)
+	return strings.Replace(r.commandLine(), "./conform", fmt.Sprintf("./conform -run '^%s$'", name), 1)
 }
 
 func (r *runner) progress(format string, args ...any) {

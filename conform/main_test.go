@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,7 @@ func TestTheCommandThatRepeatsACaseHasNoOtherChoiceOfCases(t *testing.T) {
 		if err := r.parse(strings.Fields("-object x " + choice + " -- prog -flag")); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := r.repeat("a/b"), "go run ./conform -object x -run '^a/b$' -- prog -flag"; got != want {
+		if got, want := r.repeat("a/b"), "go run ./conform -run '^a/b$' -object x -- prog -flag"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -41,7 +42,7 @@ func TestTheCommandThatRepeatsACaseHasNoOtherChoiceOfCases(t *testing.T) {
 
 func TestSettingsHaveDefaultsAndPathsRelativeToTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "settings.yaml")
-	text := "manifests: [rbac]\nsettle: 1s\nskip: {'^outage-safe/422': on purpose}\n"
+	text := "manifests: [rbac]\nobjects: [a.yaml]\nprogram: [./bin/manager, ./x]\nsettle: 1s\nskip: {'^outage-safe/422': on purpose}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +55,21 @@ func TestSettingsHaveDefaultsAndPathsRelativeToTheFile(t *testing.T) {
 	}
 	if want := filepath.Join(filepath.Dir(file), "rbac"); s.Manifests[0] != want {
 		t.Errorf("the manifest is %s, want %s", s.Manifests[0], want)
+	}
+	r := &runner{}
+	if err := r.parse([]string{"-settings", file}); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Dir(file)
+	if got, want := fmt.Sprint(r.objects, r.args), fmt.Sprintf("[%s/a.yaml] [%s/bin/manager ./x]", folder, folder); got != want {
+		t.Errorf("the objects and the program are %s, want %s", got, want)
+	}
+	r = &runner{}
+	if err := r.parse([]string{"-settings", file, "-object", "b.yaml", "--", "other"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(r.objects, r.args), "[b.yaml] [other]"; got != want {
+		t.Errorf("with arguments, the objects and the program are %s, want %s", got, want)
 	}
 	if s.skipped("outage-safe/422/create/x") != "on purpose" || s.skipped("outage-safe/403/create/x") != "" {
 		t.Error("the wrong cases are skipped")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,11 @@ import (
 
 // settings are the contents of the file of -settings. Paths are relative to it.
 type settings struct {
+	// CRDs, Objects and Program are in the place of -crd, -object and the arguments. Of the
+	// program, only a path that begins with ./ or ../ is relative to the file.
+	CRDs    []string `json:"crds"`
+	Objects []string `json:"objects"`
+	Program []string `json:"program"`
 	// Env is added to the program's environment. In it and in arguments, $(KUBECONFIG),
 	// $(NAMESPACE) and $(REPLICA) are replaced.
 	Env map[string]string `json:"env"`
@@ -38,6 +44,8 @@ type settings struct {
 	Settle  metav1.Duration `json:"settle"`
 	Rest    metav1.Duration `json:"rest"`
 	Timeout metav1.Duration `json:"timeout"`
+	// Lag is how far caches are behind in the cases about stale caches.
+	Lag metav1.Duration `json:"lag"`
 	// Skip are cases that don't concern this controller: a regular expression for names, and
 	// the reason.
 	Skip map[string]string `json:"skip"`
@@ -56,8 +64,16 @@ func readSettings(file string) (*settings, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	for i := range s.Manifests {
-		s.Manifests[i] = filepath.Join(filepath.Dir(file), s.Manifests[i])
+	for _, paths := range [][]string{s.CRDs, s.Objects, s.Manifests} {
+		for i := range paths {
+			paths[i] = filepath.Join(filepath.Dir(file), paths[i])
+		}
+	}
+	if len(s.Program) > 0 && strings.HasPrefix(s.Program[0], ".") {
+		var err error
+		if s.Program[0], err = filepath.Abs(filepath.Join(filepath.Dir(file), s.Program[0])); err != nil {
+			return nil, err
+		}
 	}
 	for _, text := range s.Ignore {
 		e, err := regexp.Compile(text)
@@ -72,7 +88,7 @@ func readSettings(file string) (*settings, error) {
 		}
 	}
 	for value, otherwise := range map[*metav1.Duration]time.Duration{
-		&s.Settle: 5 * time.Second, &s.Rest: 65 * time.Second, &s.Timeout: 2 * time.Minute,
+		&s.Settle: 5 * time.Second, &s.Rest: 65 * time.Second, &s.Timeout: 2 * time.Minute, &s.Lag: 4500 * time.Millisecond,
 	} {
 		if value.Duration == 0 {
 			value.Duration = otherwise

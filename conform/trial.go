@@ -170,7 +170,8 @@ func (tr *trial) playSteps(from, to int) error {
 }
 
 func (tr *trial) act(i int) error {
-	done := judge.Step{Name: tr.steps[i].name, Began: time.Now(), Generations: map[string]int64{}}
+	history, _ := tr.recorder.history(tr.ns)
+	done := judge.Step{Name: tr.steps[i].name, Began: time.Now(), From: len(history), Generations: map[string]int64{}}
 	tr.run.Steps = append(tr.run.Steps, done)
 	if err := tr.steps[i].act(tr.ctx, tr, &tr.run.Steps[i]); err != nil {
 		return fmt.Errorf("step %s: %w", done.Name, err)

@@ -21,6 +21,8 @@ import (
 type Step struct {
 	Name  string
 	Began time.Time
+	// From is how many states the history had when the step began.
+	From int
 	// End is what existed when the step ended: when it was as wanted and quiet, or too late.
 	End End
 	// Quiet is true if nothing was written for a while before the end.
@@ -94,6 +96,7 @@ func Judge(record *Record, run *Run) []Finding {
 	add(run.Case.Level, "silence", noise(run))
 	add(run.Case.Level, "lives", exits(run))
 	add(Quiet, "others' writes stay", lostMarks(run.History))
+	add(CacheSafe, "no surplus", surplus(record, run))
 	add(CacheSafe, "deletions have a precondition", blindDeletions(run.Calls))
 	add(Honest, "status", lies(record, run))
 	return findings

@@ -5,6 +5,7 @@ package judge
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,7 +158,7 @@ func goodRun(t *testing.T) *Run {
 		},
 		Steps: []Step{
 			{Name: "create", Began: time.Unix(0, 0), Quiet: true, Generations: map[string]int64{"u": 1}},
-			{Name: "scale", Began: time.Unix(10, 0), Quiet: true, Generations: map[string]int64{"u": 2}},
+			{Name: "scale", Began: time.Unix(10, 0), From: 4, Quiet: true, Generations: map[string]int64{"u": 2}},
 		},
 	}
 }
@@ -197,6 +198,12 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 		"a deletion without a precondition": {func(_ *testing.T, r *Run) {
 			r.Calls = append(r.Calls, call(14, http.MethodDelete, "children", ""))
 		}, CacheSafe, "deletions have a precondition", "DELETE children/a"},
+		"a second child that goes again": {func(t *testing.T, r *Run) {
+			second := State{"children", 5, false, object(t, `{kind: Child, metadata: {name: c, uid: w, ownerReferences: [{kind: Thing, name: a}]}}`)}
+			gone := second
+			gone.Deleted = true
+			r.History = slices.Insert(r.History, 5, second, gone)
+		}, CacheSafe, "no surplus", "step scale: there were 2 at once of children c, and without a fault at most 1"},
 		"ready before the child is": {func(_ *testing.T, r *Run) {
 			r.History[6], r.History[7] = r.History[7], r.History[6]
 			swapVersions(r, 6)

@@ -108,6 +108,8 @@ type Record struct {
 	// Ends are the ends of the steps, and Masks what differs between runs.
 	Ends  []End
 	Masks []Mask
+	// Peaks are the highest of all runs, by step.
+	Peaks []Peaks
 	// Writes are those that each run makes, and Requests the kinds of requests.
 	Writes   []Write
 	Requests []Request
@@ -125,6 +127,7 @@ func Common(runs []*Run) *Record {
 		}
 		r.Steps, r.Ends, r.Masks = append(r.Steps, step.Name), append(r.Ends, ends[0]), append(r.Masks, Varying(ends))
 	}
+	r.Peaks = highest(runs)
 	r.Writes = runs[0].Writes()
 	for _, run := range runs[1:] {
 		writes := run.Writes()
