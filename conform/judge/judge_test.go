@@ -259,6 +259,22 @@ func TestWhatIsNoFinding(t *testing.T) {
 			d.Body = []byte(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"v"}}`)
 			r.Calls = append(r.Calls, d)
 		},
+		"a second child whose creation got no answer": func(t *testing.T, r *Run) {
+			second := State{"children", 5, false, object(t, `{kind: Child, metadata: {name: c, uid: w, ownerReferences: [{kind: Thing, name: a}]}}`)}
+			gone := second
+			gone.Deleted = true
+			r.History = slices.Insert(r.History, 5, second, gone)
+			r.Case.Level = OutageSafe
+		},
+		"a child in the place of one that is being deleted": func(t *testing.T, r *Run) {
+			ending := State{"children", 9, false, object(t, `{kind: Child, metadata: {name: c, uid: v, deletionTimestamp: "2026-01-01T00:00:00Z"}}`)}
+			second := State{"children", 9, false, object(t, `{kind: Child, metadata: {name: c, uid: w, ownerReferences: [{kind: Thing, name: a}]}}`)}
+			r.History = append(r.History, ending, second)
+		},
+		"a child of another owner": func(t *testing.T, r *Run) {
+			other := `{kind: Child, metadata: {name: c, uid: w, ownerReferences: [{kind: Other, name: b, uid: x, controller: true}]}}`
+			r.History = append(r.History, State{"children", 9, false, object(t, other)})
+		},
 		"Events and Leases at rest": func(_ *testing.T, r *Run) {
 			r.Silent = []Window{{time.Unix(12, 1), time.Unix(12, 2), "a moment"}, {time.Unix(13, 1), time.Unix(99, 0), "at rest"}}
 			r.Calls = append(r.Calls, call(20, http.MethodPost, "events", ""), call(21, http.MethodPut, "leases", ""))
