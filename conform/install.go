@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,6 +61,9 @@ func (r *runner) install(ctx context.Context) error {
 		if r.account, err = testcluster.ConfigOf(ctx, r.plane.Config, namespace, name); err != nil {
 			return err
 		}
+		if err := r.letElect(ctx, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}); err != nil {
+			return err
+		}
 	}
 	client, err := dynamic.NewForConfig(r.plane.Config)
 	if err != nil {
@@ -71,6 +75,22 @@ func (r *runner) install(ctx context.Context) error {
 		return err
 	}
 	r.recorder, err = newRecorder(ctx, r.plane.Kube.Discovery(), client)
+	return err
+}
+
+// letElect lets the account elect a leader in any namespace, because each run has its own.
+func (r *runner) letElect(ctx context.Context, account rbacv1.Subject) error {
+	meta := metav1.ObjectMeta{Name: "conform-leases"}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{rbacv1.VerbAll},
+	}}}
+	if _, err := r.plane.Kube.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	_, err := r.plane.Kube.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta, Subjects: []rbacv1.Subject{account},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+	}, metav1.CreateOptions{})
 	return err
 }
 

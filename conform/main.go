@@ -206,9 +206,9 @@ func (r *runner) chosen(cases []judge.Case, results *judge.Results) []judge.Case
 	return chosen
 }
 
-// commandLine returns the command that runs all cases again.
-func (r *runner) commandLine() string {
-	words := []string{"go run ./conform"}
+// commandLine returns the command that runs all cases again, or those of further flags.
+func (r *runner) commandLine(flags ...string) string {
+	words := append([]string{program()}, flags...)
 	for i := 0; i < len(r.arguments); i++ {
 		if strings.HasPrefix(r.arguments[i], "-run=") {
 			continue
@@ -222,9 +222,17 @@ func (r *runner) commandLine() string {
 	return strings.Join(words, " ")
 }
 
+// program returns how conform was started.
+func program() string {
+	if name := os.Args[0]; !strings.Contains(name, "go-build") {
+		return name
+	}
+	return "go run ./conform"
+}
+
 // repeat returns the command that runs one case again.
 func (r *runner) repeat(name string) string {
-	return strings.Replace(r.commandLine(), "./conform", fmt.Sprintf("./conform -run '^%s$'", name), 1)
+	return r.commandLine(fmt.Sprintf("-run '^%s$'", name))
 }
 
 func (r *runner) progress(format string, args ...any) {

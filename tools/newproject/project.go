@@ -35,7 +35,8 @@ const stateFile = ".newproject.json"
 // inLibrary lists what a copy of the library consists of: what a project imports, the loop, the
 // generators and the development cluster, each without tests and documents.
 var inLibrary = []string{"*.go", "go.mod", "go.sum", "LICENSE", "pkg/reconcile", "pkg/process", "pkg/signals", "devcluster",
-	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "tools/migrate"}
+	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "tools/migrate",
+	"conform/*.go", "conform/judge", "test/testcluster", "test/faults/proxy"}
 
 // notInLibrary lists the tests and documents among these.
 var notInLibrary = []string{":!**/*_test.go", ":!**/*.md", ":!**/*.mk", ":!**/testdata/**"}
@@ -47,7 +48,7 @@ var templates embed.FS
 
 // notOfOthers lists the templates that a project for one of Kubernetes' own kinds lacks: it has no API. In the place of some
 // others it has those of template-of.
-var notOfOthers = regexp.MustCompile(`^template/(pkg|artifacts|hack/update-codegen|hack/boilerplate|reconcile_test)`)
+var notOfOthers = regexp.MustCompile(`^template/(pkg|artifacts|hack/update-codegen|hack/boilerplate|hack/conform|reconcile_test)`)
 
 // project is a project in a directory.
 type project struct {
