@@ -5,6 +5,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -13,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"example.com/sample-controller/conform/judge"
@@ -20,13 +23,23 @@ import (
 
 // apply creates or changes an object as a user does who applies a file.
 func (tr *trial) apply(object *unstructured.Unstructured, done *judge.Step) error {
-	object = object.DeepCopy()
-	object.SetNamespace(tr.ns)
-	client, err := tr.clientFor(object)
+	text, err := object.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	stored, err := client.Namespace(tr.ns).Apply(tr.ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "conform", Force: true})
+	object = &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(bytes.ReplaceAll(text, []byte("$(NAMESPACE)"), []byte(tr.ns))); err != nil {
+		return err
+	}
+	if !tr.clusterWide {
+		object.SetNamespace(tr.ns)
+	}
+	client, namespace, err := tr.clientFor(object, tr.ns)
+	if err != nil {
+		return err
+	}
+	object.SetNamespace(namespace)
+	stored, err := client.Apply(tr.ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: "conform", Force: true})
 	if err != nil {
 		return err
 	}
@@ -91,11 +104,11 @@ func (tr *trial) each(is func(*judge.State, *unstructured.Unstructured) bool, do
 		if !is(&state, object) {
 			continue
 		}
-		client, err := tr.clientFor(object)
+		client, _, err := tr.clientFor(object, tr.ns)
 		if err != nil {
 			return err
 		}
-		if err := do(client.Namespace(tr.ns), object.GetName()); err != nil && !apierrors.IsNotFound(err) {
+		if err := do(client, object.GetName()); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -105,14 +118,36 @@ func (tr *trial) each(is func(*judge.State, *unstructured.Unstructured) bool, do
 // deleteAll deletes what conform applied, the last first.
 func (tr *trial) deleteAll() error {
 	for _, object := range slices.Backward(tr.applied) {
-		client, err := tr.clientFor(object)
+		client, _, err := tr.clientFor(object, tr.ns)
 		if err != nil {
 			return err
 		}
 		background := metav1.DeletePropagationBackground
-		if err := client.Namespace(tr.ns).Delete(tr.ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		if err := client.Delete(tr.ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// clear deletes what a run with the whole cluster created, also what has finalizers.
+func (tr *trial) clear(ctx context.Context) error {
+	left := 0
+	clear := func(context.Context) (bool, error) {
+		left = 0
+		err := tr.each(func(_ *judge.State, object *unstructured.Unstructured) bool {
+			return !object.GetCreationTimestamp().Time.Before(tr.began)
+		}, func(client dynamic.ResourceInterface, name string) error {
+			left++
+			if _, err := client.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+				return err
+			}
+			return client.Delete(ctx, name, metav1.DeleteOptions{})
+		})
+		return left == 0, err
+	}
+	if err := wait.PollUntilContextTimeout(ctx, shortQuiet, slowPath, true, clear); err != nil {
+		return fmt.Errorf("the run left %d objects behind: %w", left, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,10 @@ func (r *runner) install(ctx context.Context) error {
 	if r.steps, err = r.readSteps(); err != nil {
 		return err
 	}
-	r.recorder, err = newRecorder(ctx, r.plane.Kube.Discovery(), client)
+	if r.clusterWide {
+		r.parallel = 1
+	}
+	r.recorder, err = newRecorder(ctx, r.plane.Kube.Discovery(), client, r.clusterWide)
 	return err
 }
 
@@ -94,14 +98,20 @@ func (r *runner) letElect(ctx context.Context, account rbacv1.Subject) error {
 	return err
 }
 
-// clientFor returns the client for the resource of an object.
-func (r *runner) clientFor(object *unstructured.Unstructured) (dynamic.NamespaceableResourceInterface, error) {
+// clientFor returns the client for the resource of an object, and the namespace that it is in: its own,
+// otherwise that of the run, or none.
+func (r *runner) clientFor(object *unstructured.Unstructured, run string) (client dynamic.ResourceInterface, namespace string, err error) {
 	kind := object.GroupVersionKind()
 	mapping, err := r.clients.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return r.clients.dynamic.Resource(mapping.Resource), nil
+	resource := r.clients.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return resource, "", nil
+	}
+	namespace = cmp.Or(object.GetNamespace(), run)
+	return resource.Namespace(namespace), namespace, nil
 }
 
 // readSteps makes a step of each file, of other writers' labels after the first, of the loss of
@@ -133,7 +143,8 @@ func (r *runner) readSteps() ([]step, error) {
 		step{"delete", func(_ context.Context, tr *trial, _ *judge.Step) error { return tr.deleteAll() }}), nil
 }
 
-// readObjects reads a file of one object or more in YAML or JSON, all of namespaced kinds.
+// readObjects reads a file of one object or more in YAML or JSON. Those of a namespace lose it, unless
+// the runs have the whole cluster.
 func (r *runner) readObjects(file string) ([]*unstructured.Unstructured, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -148,22 +159,14 @@ func (r *runner) readObjects(file string) ([]*unstructured.Unstructured, error) 
 			return objects, nil
 		}
 		if err == nil && len(object.Object) > 0 {
-			err = r.checkNamespaced(object)
+			_, namespace, unknown := r.clientFor(object, namespacePrefix)
+			r.clusterWide, err = r.clusterWide || namespace == "", unknown
 			objects = append(objects, object)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-}
-
-func (r *runner) checkNamespaced(object *unstructured.Unstructured) error {
-	kind := object.GroupVersionKind()
-	mapping, err := r.clients.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		err = fmt.Errorf("a %s has no namespace, and each run needs its own", kind.Kind)
-	}
-	return err
 }
 
 // judgeDefinitions judges the installed CustomResourceDefinitions.

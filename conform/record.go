@@ -25,10 +25,12 @@ import (
 	"example.com/sample-controller/conform/judge"
 )
 
-// recorder keeps the states of all objects of namespaces whose names begin with a prefix.
+// recorder keeps the states of all objects of namespaces whose names begin with a prefix, or of the
+// whole cluster.
 type recorder struct {
-	client    dynamic.Interface
-	resources []metav1.APIResource
+	clusterWide bool
+	client      dynamic.Interface
+	resources   []metav1.APIResource
 	// end ends the reflectors.
 	end        context.CancelFunc
 	reflectors sync.WaitGroup
@@ -41,12 +43,12 @@ type recorder struct {
 }
 
 // unrecorded are resources that are written all the time, or copies of others.
-var unrecorded = []string{"events", "leases", "endpoints", "endpointslices"}
+var unrecorded = []string{"events", "leases", "endpoints", "endpointslices", "nodes", "apiservices", "flowschemas", "prioritylevelconfigurations"}
 
-// newRecorder starts a watch of each namespaced resource, and returns when each has begun.
-func newRecorder(ctx context.Context, discover discovery.DiscoveryInterface, client dynamic.Interface) (*recorder, error) {
-	r := &recorder{client: client, states: map[string][]judge.State{}, changed: map[string]time.Time{}}
-	lists, err := discover.ServerPreferredNamespacedResources()
+// newRecorder starts a watch of each resource, and returns when each has begun.
+func newRecorder(ctx context.Context, discover discovery.DiscoveryInterface, client dynamic.Interface, clusterWide bool) (*recorder, error) {
+	r := &recorder{clusterWide: clusterWide, client: client, states: map[string][]judge.State{}, changed: map[string]time.Time{}}
+	lists, err := discover.ServerPreferredResources()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +59,9 @@ func newRecorder(ctx context.Context, discover discovery.DiscoveryInterface, cli
 		}
 		for _, resource := range list.APIResources {
 			resource.Group, resource.Version = gv.Group, gv.Version
-			r.resources = append(r.resources, resource)
+			if resource.Namespaced || clusterWide {
+				r.resources = append(r.resources, resource)
+			}
 		}
 	}
 	r.watch(ctx)
@@ -102,13 +106,18 @@ func listWatch(client dynamic.NamespaceableResourceInterface) cache.ListerWatche
 
 // isNamespaced reports whether a resource is in namespaces.
 func (r *recorder) isNamespaced(group, resource string) bool {
-	return slices.ContainsFunc(r.resources, func(known metav1.APIResource) bool { return known.Name == resource && known.Group == group })
+	return slices.ContainsFunc(r.resources, func(known metav1.APIResource) bool {
+		return known.Name == resource && known.Group == group && known.Namespaced
+	})
 }
 
 // history returns the states of a namespace so far, and when the last came.
 func (r *recorder) history(namespace string) ([]judge.State, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.clusterWide {
+		namespace = ""
+	}
 	return slices.Clone(r.states[namespace]), r.changed[namespace]
 }
 
@@ -116,6 +125,9 @@ func (r *recorder) history(namespace string) ([]judge.State, time.Time) {
 func (r *recorder) forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.clusterWide {
+		namespace = ""
+	}
 	delete(r.states, namespace)
 	delete(r.changed, namespace)
 }
@@ -124,7 +136,12 @@ func (r *recorder) add(resource string, object *unstructured.Unstructured, delet
 	namespace := object.GetNamespace()
 	isDefault := object.GetKind() == "ConfigMap" && object.GetName() == "kube-root-ca.crt" ||
 		object.GetKind() == "ServiceAccount" && object.GetName() == "default" || object.GetName() == quotaName
-	if !strings.HasPrefix(namespace, namespacePrefix) || isDefault {
+	switch {
+	case isDefault, object.GetKind() == "Namespace" && strings.HasPrefix(object.GetName(), namespacePrefix):
+		return
+	case r.clusterWide:
+		namespace = ""
+	case !strings.HasPrefix(namespace, namespacePrefix):
 		return
 	}
 	version, _ := strconv.ParseUint(object.GetResourceVersion(), 10, 64)

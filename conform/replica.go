@@ -53,7 +53,9 @@ func (r *runner) newReplica(namespace, folder string, number int, args []string)
 	if err != nil {
 		return nil, err
 	}
-	p.Confine(func(call *proxy.Call) bool { return r.recorder.isNamespaced(call.APIGroup, call.Resource) })
+	if !r.clusterWide {
+		p.Confine(func(call *proxy.Call) bool { return r.recorder.isNamespaced(call.APIGroup, call.Resource) })
+	}
 	kubeconfig := filepath.Join(folder, fmt.Sprintf("kubeconfig-%d", number))
 	if err := writeKubeconfig(kubeconfig, p, namespace); err != nil {
 		p.Close()

@@ -45,6 +45,9 @@ func (r *runner) recordRuns(ctx context.Context) ([]*judge.Run, error) {
 	var all sync.WaitGroup
 	for i := range runs {
 		all.Go(func() { runs[i], _ = r.try(ctx, judge.Case{Level: judge.Quiet, Fault: "none", Step: judge.EachStep}) })
+		if r.clusterWide {
+			all.Wait()
+		}
 	}
 	all.Wait()
 	for _, run := range runs {

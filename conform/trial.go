@@ -45,6 +45,7 @@ type step struct {
 type trial struct {
 	*runner
 	ns       string
+	began    time.Time
 	replicas []*replica
 	run      *judge.Run
 	// faulted is when the fault ended, as far as it has an end.
@@ -81,7 +82,8 @@ func (tr *trial) prepare() error {
 	if err != nil {
 		return err
 	}
-	tr.ns = created.Name
+	tr.ns, tr.began = created.Name, created.CreationTimestamp.Time
+	tr.recorder.forget(tr.ns)
 	tr.run.Options = judge.Options{Namespace: tr.ns, Ignore: tr.settings.ignore}
 	number, args := 1, tr.args
 	if tr.run.Case.Level == judge.Replicas {
@@ -282,10 +284,15 @@ func (tr *trial) close() {
 	}
 	tr.run.Calls = tr.calls()
 	tr.run.History, _ = tr.recorder.history(tr.ns)
+	ctx, cancel := context.WithTimeout(context.Background(), stepWait+slowPath)
+	defer cancel()
+	if tr.clusterWide {
+		if err := tr.clear(ctx); err != nil && tr.run.Problem == "" {
+			tr.run.Problem = err.Error()
+		}
+	}
 	tr.recorder.forget(tr.ns)
 	tr.run.Options.Statuses = tr.statuses
-	ctx, cancel := context.WithTimeout(context.Background(), stepWait)
-	defer cancel()
 	_ = tr.plane.Kube.CoreV1().Namespaces().Delete(ctx, tr.ns, metav1.DeleteOptions{}) // the control plane ends with the run
 }
 

@@ -96,7 +96,7 @@ func Judge(record *Record, run *Run) []Finding {
 	add(run.Case.Level, "silence", noise(run))
 	add(run.Case.Level, "lives", exits(run))
 	add(Quiet, "others' writes stay", lostMarks(run.History))
-	add(CacheSafe, "no surplus", surplus(record, run))
+	add(CacheSafe, noSurplus, surplus(record, run))
 	add(CacheSafe, "deletions have a precondition", blindDeletions(run.Calls))
 	add(Honest, "status", lies(record, run))
 	return findings

@@ -47,9 +47,11 @@ func (r *Results) row(level, title string) *Row {
 	return row
 }
 
-// everyCase are the rules that hold in each case, whatever its level.
+// everyCase are the rules that hold in each case, whatever its level. canHaveSurplus says which cases
+// that about surplus concerns.
 var everyCase = map[string]string{
 	"others' writes stay":           Quiet,
+	noSurplus:                       CacheSafe,
 	"deletions have a precondition": CacheSafe,
 	"status":                        Honest,
 }
@@ -102,7 +104,8 @@ func (r *Results) Judged(c Case, findings []Finding) []Failure {
 	defer r.mu.Unlock()
 	r.row(c.Level, c.Fault).Cases++
 	for rule, level := range everyCase {
-		if row := r.row(level, rule); c.Level != Definition && len(row.NotJudged) == 0 {
+		row := r.row(level, rule)
+		if c.Level != Definition && len(row.NotJudged) == 0 && (rule != noSurplus || canHaveSurplus(c)) {
 			row.Cases++
 		}
 	}

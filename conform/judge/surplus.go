@@ -57,11 +57,17 @@ func peaks(run *Run) []Peaks {
 	return all
 }
 
-// surplus says of which objects there were more at once in a step than in any run without a fault. It
-// is about faults that leave the answers to the controller's writes alone: after a lost answer, nobody
-// knows whether an object with a generated name was created.
+const noSurplus = "no surplus"
+
+// canHaveSurplus reports whether a case leaves the answers to the controller's writes alone: after a lost
+// answer, nobody knows whether an object with a generated name was created.
+func canHaveSurplus(c Case) bool {
+	return c.Level == Quiet || c.Level == CrashSafe || c.Level == CacheSafe
+}
+
+// surplus says of which objects there were more at once in a step than in any run without a fault.
 func surplus(record *Record, run *Run) []string {
-	if run.Case.Level != Quiet && run.Case.Level != CrashSafe && run.Case.Level != CacheSafe {
+	if !canHaveSurplus(run.Case) {
 		return nil
 	}
 	var texts []string
