@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/pkg/reconcile/reconciletest/rows"
@@ -56,6 +59,9 @@ func (d *derived[F]) checkNamed() error {
 		}
 	}
 	for i, reference := range d.Kind.References {
+		if reference.NamedBy != "" && len(reference.NamesFor(d.Example)) > 0 && !hasField(d.Example, reference.NamedBy) {
+			return fmt.Errorf("the reference to a %s: the example has no field %s, which NamedBy says", reference.Kind, reference.NamedBy)
+		}
 		if !reference.HasDigest() {
 			continue
 		}
@@ -67,16 +73,16 @@ func (d *derived[F]) checkNamed() error {
 				return fmt.Errorf("edit %d of the %s in Named changes nothing that Digest returns", j+1, reference.Kind)
 			}
 		}
-		if !d.isFollowed(d.references[i]) {
-			return fmt.Errorf("no child changes with the %s that a %s names: call view.AnnotateDigest(..., %q) in SetOwned of a row, or declare no Digest",
-				reference.Kind, d.Kind.Name, reference.Kind)
+		if err := d.checkFollows(d.references[i], reference.Kind); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// isFollowed reports whether a child of the example changes with what it names.
-func (d *derived[F]) isFollowed(named *rows.Reference) bool {
+// checkFollows returns an error unless a child of the example changes with what it names, in its Pod template if it has
+// one: Pods roll only with that.
+func (d *derived[F]) checkFollows(named *rows.Reference, kind string) error {
 	edited := func(kind *rows.Kind, name string) rows.Object {
 		for _, reference := range d.references {
 			if reference.Kind == kind {
@@ -85,13 +91,52 @@ func (d *derived[F]) isFollowed(named *rows.Reference) bool {
 		}
 		return kind.StoredNamed(d.Example, name)
 	}
+	problem := fmt.Errorf("no child changes with the %s that a %s names: call view.AnnotateDigest(..., %q) in SetOwned of a row, or declare no Digest",
+		kind, d.Kind.Name, kind)
 	for i, row := range d.Kind.Children {
 		for _, name := range row.NamesFor(d.Example) {
-			before, after := d.view(i, d.Example, nil), d.view(i, d.Example, edited)
-			if !equality.Semantic.DeepEqual(row.DesiredNamed(d.Example, name, nil, before), row.DesiredNamed(d.Example, name, nil, after)) {
-				return true
+			before := row.DesiredNamed(d.Example, name, nil, d.view(i, d.Example, nil))
+			after := row.DesiredNamed(d.Example, name, nil, d.view(i, d.Example, edited))
+			switch {
+			case equality.Semantic.DeepEqual(before, after):
+			case podTemplate(before) == nil, !equality.Semantic.DeepEqual(podTemplate(before), podTemplate(after)):
+				return nil
+			default:
+				problem = fmt.Errorf("the Pod template of the %s does not change with the %s that a %s names, so its Pods keep the old one: call view.AnnotateDigest(&child.Spec.Template.ObjectMeta, ..., %q) in SetOwned",
+					row.Kind, kind, d.Kind.Name, kind)
 			}
 		}
 	}
-	return false
+	return problem
+}
+
+// podTemplate returns the template of the Pods of a child, or nil.
+func podTemplate(child plan.Object) any {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(child)
+	if err != nil {
+		return nil
+	}
+	template, _, _ := unstructured.NestedFieldNoCopy(fields, "spec", "template")
+	return template
+}
+
+// hasField reports whether an object has a field, such as spec.secret. What is in a list is not looked at.
+func hasField(object plan.Object, path string) bool {
+	var value any
+	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return false
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		name, _, _ = strings.Cut(name, "[")
+		fields, ok := value.(map[string]any)
+		if !ok {
+			_, isList := value.([]any)
+			return isList
+		}
+		if value, ok = fields[name]; !ok {
+			return false
+		}
+	}
+	return true
 }

@@ -209,6 +209,21 @@ func TestWrongNamedObjectsAreRefused(t *testing.T) {
 		"edit 1 of the Secret in Named changes nothing that Digest": func(c *Controller[*Page]) {
 			c.Named["Secret"].Edits[0] = func(secret plan.Object) { secret.SetLabels(map[string]string{"a": "b"}) }
 		},
+		"the example has no field spec.secret, which NamedBy says": func(c *Controller[*Page]) {
+			c.Kind.References[0].NamedBy = "spec.secret"
+		},
+		"the Pod template of the Deployment does not change with the Secret": func(c *Controller[*Page]) {
+			setOwned, keep := c.Kind.Children[0].SetOwned, c.Kind.Children[0].Keep
+			c.Kind.Children[0].SetOwned = func(child plan.Object, owner plan.Owner, view *plan.View) {
+				setOwned(child, owner, view)
+				delete(child.(*appsv1.Deployment).Spec.Template.Annotations, digestAnnotation)
+				view.AnnotateDigest(&child.(*appsv1.Deployment).ObjectMeta, digestAnnotation, "Secret")
+			}
+			c.Kind.Children[0].Keep = func(kept, found plan.Object) {
+				keep(kept, found)
+				kept.SetAnnotations(found.GetAnnotations())
+			}
+		},
 		"no child changes with the Secret that a Page names": func(c *Controller[*Page]) {
 			c.Kind.Children[0].SetOwned = func(plan.Object, plan.Owner, *plan.View) {}
 		},
