@@ -55,7 +55,7 @@ var rowsC = []*scenario{
 		tr.startWithFoo("a", 1)
 		tr.takeAway()
 		tr.scaleFoo("a", 2)
-	})},
+	}), why: "as B2"},
 	{row: "C7", title: "two Foos name one Deployment", quick: 1, exempt: true, cases: one("two Foos", func(tr *trial) {
 		tr.start()
 		tr.settledFoo("first", "shared", 1)
