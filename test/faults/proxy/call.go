@@ -14,6 +14,7 @@ import (
 	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -247,7 +248,7 @@ func (x *Exchange) send(ctx context.Context) (*http.Response, error) {
 	out.Header.Del("Connection")
 	out.Header.Del("Authorization")
 	out.Header.Del("Accept-Encoding")
-	out.Header.Set("Accept", "application/json")
+	out.Header.Set("Accept", inJSON(out.Header.Get("Accept")))
 	response, err := x.proxy.transport.RoundTrip(out)
 	if err != nil {
 		x.annotate("not answered: " + err.Error())
@@ -315,4 +316,18 @@ func (x *Exchange) annotate(what string) {
 		}
 		x.Call.Fault = what
 	})
+}
+
+// inJSON returns what an Accept header asks for, in JSON alone: objects as they are, or as another kind,
+// such as PartialObjectMetadata.
+func inJSON(accept string) string {
+	const asJSON = "application/json"
+	var types []string
+	for kind := range strings.SplitSeq(accept, ",") {
+		_, parameters, _ := strings.Cut(kind, ";")
+		if as := asJSON + ";" + parameters; strings.Contains(parameters, "as=") && !slices.Contains(types, as) {
+			types = append(types, as)
+		}
+	}
+	return strings.Join(append(types, asJSON), ",")
 }

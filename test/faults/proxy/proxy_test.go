@@ -206,6 +206,20 @@ func event(kind, name string) string {
 	return `{"type":"` + kind + `","object":{"metadata":{"name":"` + name + `"}}}`
 }
 
+func TestAnswersAreInJSONAndOfTheKindThatIsAskedFor(t *testing.T) {
+	const metadata = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	for accept, want := range map[string]string{
+		"":                 "application/json",
+		"application/json": "application/json",
+		"application/vnd.kubernetes.protobuf,application/json":                                                    "application/json",
+		"application/vnd.kubernetes.protobuf;" + metadata + ",application/json;" + metadata + ",application/json": "application/json;" + metadata + ",application/json",
+	} {
+		if got := inJSON(accept); got != want {
+			t.Errorf("%q becomes %q, want %q", accept, got, want)
+		}
+	}
+}
+
 func TestEditEvents(t *testing.T) {
 	s, p, client := newPair(t, "")
 	p.EditEvents(func(_ context.Context, e Event) [][]byte {
