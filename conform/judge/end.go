@@ -70,7 +70,8 @@ type Options struct {
 	// Statuses are the resources whose status the controller writes. Other statuses are
 	// the work of others.
 	Statuses []string
-	// Ignore are expressions for what is not compared: a key of End, a space, a path.
+	// Ignore are expressions for what is not compared: a key of End, a space, a path. One that matches
+	// without the path is about the objects, however many there are.
 	Ignore []*regexp.Regexp
 }
 
@@ -81,13 +82,15 @@ func EndOf(states []State, o Options) End {
 		key := s.Resource + " " + o.normal(s.meta().GetName())
 		end[key] = append(end[key], o.fields(&s))
 	}
-	for key, all := range end {
-		for _, fields := range all {
-			maps.DeleteFunc(fields, func(path, _ string) bool {
-				return slices.ContainsFunc(o.Ignore, func(e *regexp.Regexp) bool { return e.MatchString(key + " " + path) })
-			})
-		}
+	isIgnored := func(text string) bool {
+		return slices.ContainsFunc(o.Ignore, func(e *regexp.Regexp) bool { return e.MatchString(text) })
 	}
+	maps.DeleteFunc(end, func(key string, all []Fields) bool {
+		for _, fields := range all {
+			maps.DeleteFunc(fields, func(path, _ string) bool { return isIgnored(key + " " + path) })
+		}
+		return isIgnored(key + " ")
+	})
 	return end
 }
 

@@ -86,7 +86,10 @@ func TestDiffNamesWhatDiffers(t *testing.T) {
 
 func TestWhatIsNotCompared(t *testing.T) {
 	states := things(t, "ns", "u", "x7z2b", "5")
-	end := EndOf(states, Options{Ignore: []*regexp.Regexp{regexp.MustCompile(`^things\S* a spec\.size$`)}})
+	end := EndOf(states, Options{Ignore: []*regexp.Regexp{regexp.MustCompile(`^things\S* a spec\.size$`), regexp.MustCompile(`^pods `)}})
+	if _, ok := end["pods a-*"]; ok {
+		t.Error("Pods are compared, although the settings ignore them, without a path")
+	}
 	for path := range end["things.example.com a"][0] {
 		if strings.HasPrefix(path, "status.") || path == "spec.size" {
 			t.Errorf("%s is compared, although others write the status, and the settings ignore the size", path)
