@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The image for each platform: config, annotations and the only layer, with its files. The
-// program and its build information.
+// The image: config, annotations and the only layer of each platform, and the index. The programs
+// and their build information.
 
 package main
 
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"debug/buildinfo"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -39,11 +40,11 @@ const (
 // labelPrefix is the prefix of the keys that the OCI image specification defines.
 const labelPrefix = "org.opencontainers.image."
 
-// platformImage is the image for one platform, and its program.
-type platformImage struct {
-	v1.Image
-	program *program
-}
+// The annotations of what else decides the program's bytes, below the module's path.
+const (
+	releaseKey = "/go-release"
+	fips140Key = "/gofips140"
+)
 
 // labels returns the image's metadata. The image has it twice: as labels in the config, which a
 // container inherits, and as annotations of the manifest, which clients can read without
@@ -58,28 +59,36 @@ func labels(p *program) map[string]string {
 	if p.version() != "" {
 		all[labelPrefix+"version"] = p.version()
 	}
-	if p.revision() != "" {
-		all[labelPrefix+"revision"] = p.revision()
-	}
-	if committed := p.committed(); !committed.IsZero() {
-		all[labelPrefix+"created"] = committed.Format(time.RFC3339)
+	if revision := p.setting("vcs.revision"); revision != "" {
+		all[labelPrefix+"revision"] = revision
+		all[labelPrefix+"created"] = timestamp(p).Format(time.RFC3339)
 	}
 	return all
 }
 
-// timestamp returns the time for all timestamps in the image: the commit's time or, without a
-// commit, the earliest time that every reader accepts.
-func timestamp(p *program) time.Time {
-	if committed := p.committed(); !committed.IsZero() {
-		return committed
-	}
-	return time.Unix(0, 0).UTC()
+// annotations returns the labels, and what else has to be known to build the program again.
+func annotations(p *program) map[string]string {
+	all := labels(p)
+	all[p.info.Main.Path+releaseKey] = p.release()
+	all[p.info.Main.Path+fips140Key] = cmp.Or(p.setting("GOFIPS140"), "off")
+	return all
 }
 
-// newPlatformImage makes an image with the program and its license texts. The image has no CA
+// timestamp returns the time for all timestamps in the image: the commit's time or, without a
+// commit, the earliest time that every reader accepts. A time of the build would make each build
+// different.
+func timestamp(p *program) time.Time {
+	committed, err := time.Parse(time.RFC3339, p.setting("vcs.time"))
+	if err != nil {
+		return time.Unix(0, 0).UTC()
+	}
+	return committed.UTC()
+}
+
+// newImage makes an image for one platform, with the program and its license texts. The image has no CA
 // certificates, because the API server's CA comes with the service account or the kubeconfig,
 // and no users, shell or temporary directory.
-func newPlatformImage(p *program) (*platformImage, error) {
+func newImage(p *program) (v1.Image, error) {
 	layer, err := layerOf(p)
 	if err != nil {
 		return nil, err
@@ -108,7 +117,7 @@ func newPlatformImage(p *program) (*platformImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &platformImage{Image: mutate.Annotations(image, labels(p)).(v1.Image), program: p}, nil
+	return mutate.Annotations(image, annotations(p)).(v1.Image), nil
 }
 
 // layerOf returns a layer with the program and its license texts.
@@ -141,16 +150,18 @@ func writeTar(to io.Writer, files []namedFile, modified time.Time) error {
 	return archive.Close()
 }
 
-// combine returns an index, from which a runtime chooses the image for its platform.
-func combine(images []*platformImage) v1.ImageIndex {
+// newIndex makes an image of each program, and an index, from which a runtime chooses the image for
+// its platform.
+func newIndex(programs []*program) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, image := range images {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add:        image.Image,
-			Descriptor: v1.Descriptor{Platform: &image.program.platform},
-		})
+	for _, p := range programs {
+		image, err := newImage(p)
+		if err != nil {
+			return nil, fmt.Errorf("making an image for %s: %w", p.platform, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &p.platform}})
 	}
-	return mutate.Annotations(index, labels(images[0].program)).(v1.ImageIndex)
+	return mutate.Annotations(index, annotations(programs[0])).(v1.ImageIndex), nil
 }
 
 // program is an executable file and its build information.
@@ -170,19 +181,19 @@ type namedFile struct {
 // licensesDir is beside the program, and at the top of the image.
 const licensesDir = "licenses"
 
-// readProgram reads the file at path, and the license texts beside it.
+// readProgram reads the file at path, with the build information that the go command wrote into it,
+// and the license texts beside it.
 func readProgram(path string) (*program, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	p, err := newProgram(content)
+	info, err := buildinfo.Read(bytes.NewReader(content))
 	if err != nil {
 		return nil, fmt.Errorf("reading the build information of %s: %w", path, err)
 	}
-	if err := p.check(); err != nil {
-		return nil, fmt.Errorf("%s %w", path, err)
-	}
+	p := &program{content: content, info: info}
+	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
 	if p.licenses, err = readFiles(os.DirFS(filepath.Dir(path)), licensesDir); err != nil {
 		return nil, fmt.Errorf("reading the license texts of %s: %w", path, err)
 	}
@@ -203,29 +214,6 @@ func readFiles(from fs.FS, dir string) ([]namedFile, error) {
 	return files, err
 }
 
-// newProgram reads the build information that the go command wrote into an executable file.
-func newProgram(content []byte) (*program, error) {
-	info, err := buildinfo.Read(bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-	p := &program{content: content, info: info}
-	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
-	return p, nil
-}
-
-// check returns an error if the program needs more than a Linux kernel, because the image
-// contains nothing else. The caller puts the file before the error's text.
-func (p *program) check() error {
-	if p.platform.OS != "linux" {
-		return fmt.Errorf("is built for %s: build it with GOOS=linux", p.platform)
-	}
-	if p.setting("CGO_ENABLED") != "0" {
-		return errors.New("may need a C library, which the image does not have: build it with CGO_ENABLED=0")
-	}
-	return nil
-}
-
 // setting returns a build setting of the go command, or "" if it is not recorded.
 func (p *program) setting(key string) string {
 	for _, setting := range p.info.Settings {
@@ -236,15 +224,10 @@ func (p *program) setting(key string) string {
 	return ""
 }
 
-// revision returns the commit, or "" if the build did not know it.
-func (p *program) revision() string {
-	return p.setting("vcs.revision")
-}
-
-// modified reports whether the tree had uncommitted changes, which the version also
-// shows.
-func (p *program) modified() bool {
-	return p.setting("vcs.modified") == "true"
+// release returns the Go release, without the experiments that may follow it.
+func (p *program) release() string {
+	release, _, _ := strings.Cut(p.info.GoVersion, " ")
+	return release
 }
 
 // version returns the module's version, or "" if the build did not know it.
@@ -253,14 +236,4 @@ func (p *program) version() string {
 		return ""
 	}
 	return p.info.Main.Version
-}
-
-// committed returns the time of the commit, or zero if the build did not know it. The image
-// contains no time of the build, which would make each build different.
-func (p *program) committed() time.Time {
-	committed, err := time.Parse(time.RFC3339, p.setting("vcs.time"))
-	if err != nil {
-		return time.Time{}
-	}
-	return committed.UTC()
 }

@@ -60,61 +60,39 @@ func run(ctx context.Context, opts options) error {
 		}
 		return err
 	}
-	if opts.image == "" || opts.dir == "" || len(opts.programs) == 0 {
-		return errors.New("-image, -folder and at least one program are required")
-	}
 	tag, err := name.NewTag(opts.image)
 	if err != nil {
 		return fmt.Errorf("-image=%s: %w", opts.image, err)
 	}
-	images, err := imagesOf(opts.programs)
+	if opts.dir == "" || len(opts.programs) == 0 {
+		return errors.New("-folder and at least one program are required")
+	}
+	var programs []*program
+	var platforms []v1.Platform
+	for _, path := range opts.programs {
+		p, err := readProgram(path)
+		if err != nil {
+			return err
+		}
+		programs, platforms = append(programs, p), append(platforms, p.platform)
+	}
+	index, err := newIndex(programs)
 	if err != nil {
 		return err
 	}
-	whole := combine(images)
-	archive, err := write(opts.dir, tag, images, whole)
+	archive, size, err := write(opts.dir, tag, index)
+	if err != nil {
+		return err
+	}
+	digest, err := index.Digest()
 	if err != nil {
 		return err
 	}
 	if opts.push {
-		if err := push(ctx, tag, images, whole, opts.release, opts.force); err != nil {
+		if err := push(ctx, tag, programs[0], index, opts.release, opts.force); err != nil {
 			return fmt.Errorf("pushing %s: %w", tag.Name(), err)
 		}
 	}
-	return printResult(archive, tag, images, whole)
-}
-
-// imagesOf makes an image of each program.
-func imagesOf(paths []string) ([]*platformImage, error) {
-	var images []*platformImage
-	for _, path := range paths {
-		program, err := readProgram(path)
-		if err != nil {
-			return nil, err
-		}
-		image, err := newPlatformImage(program)
-		if err != nil {
-			return nil, fmt.Errorf("making an image of %s: %w", path, err)
-		}
-		images = append(images, image)
-	}
-	return images, nil
-}
-
-// printResult prints the image's digest, and the path of the archive.
-func printResult(archive string, tag name.Tag, images []*platformImage, whole v1.ImageIndex) error {
-	digest, err := whole.Digest()
-	if err != nil {
-		return err
-	}
-	info, err := os.Stat(archive)
-	if err != nil {
-		return err
-	}
-	var platforms []v1.Platform
-	for _, image := range images {
-		platforms = append(platforms, image.program.platform)
-	}
-	fmt.Printf("%s@%s %v\n%s (%.1f MB)\n", tag, digest, platforms, archive, float64(info.Size())/1e6)
+	fmt.Printf("%s@%s %v\n%s (%.1f MB)\n", tag, digest, platforms, archive, float64(size)/1e6)
 	return nil
 }

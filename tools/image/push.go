@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writing an image to a directory, and pushing it after checks. Also reading the build information of an image in a registry, which hack/image.sh -verify rebuilds.
+// Writing an image to a directory, pushing it after checks, and reading what an image in a registry
+// claims, for hack/image.sh -verify.
 
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"go/version"
-	"io"
 	"net/http"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -27,8 +24,6 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -40,11 +35,10 @@ func registryOptions(ctx context.Context) []remote.Option {
 	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 }
 
-// push pushes the image to its registry. Without force, it first checks the tag and the programs, which must be built with the Go release
-// or a newer one.
-func push(ctx context.Context, tag name.Tag, images []*platformImage, whole v1.ImageIndex, release string, force bool) error {
+// push pushes the image to its registry. Without force, it first checks the tag and one of its
+// programs, which must be built with the Go release or a newer one.
+func push(ctx context.Context, tag name.Tag, p *program, whole v1.ImageIndex, release string, force bool) error {
 	if !force {
-		p := images[0].program
 		if err := errors.Join(checkCommit(p), checkRelease(p, release), checkTag(ctx, tag, whole)); err != nil {
 			return err
 		}
@@ -55,11 +49,11 @@ func push(ctx context.Context, tag name.Tag, images []*platformImage, whole v1.I
 // checkCommit refuses a program that was not built from a clean commit, because -verify could not
 // rebuild it.
 func checkCommit(p *program) error {
-	switch {
-	case p.revision() == "":
+	switch revision := p.setting("vcs.revision"); {
+	case revision == "":
 		return errors.New("the build found no git commit, so the image could not be verified: build it in a clone, or push it anyway with FORCE=1 (-force)")
-	case p.modified():
-		return fmt.Errorf("the tree has changes that are not in commit %s, so the image could not be verified: commit them (see git status), or push the image anyway with FORCE=1 (-force)", p.revision())
+	case p.setting("vcs.modified") == "true":
+		return fmt.Errorf("the tree has changes that are not in commit %s, so the image could not be verified: commit them (see git status), or push the image anyway with FORCE=1 (-force)", revision)
 	}
 	return nil
 }
@@ -67,8 +61,8 @@ func checkCommit(p *program) error {
 // checkRelease refuses a program that was built with an older Go release than the one in go.mod,
 // because its standard library lacks fixes.
 func checkRelease(p *program, named string) error {
-	release, _, _ := strings.Cut(p.info.GoVersion, " ")
-	if named == "" || version.Compare(release, named) >= 0 {
+	release := p.release()
+	if version.Compare(release, named) >= 0 {
 		return nil
 	}
 	return fmt.Errorf("the program was built with %s, which lacks fixes of %s, the release in go.mod: repeat with GOTOOLCHAIN=%[2]s in the environment, or push the image anyway with FORCE=1 (-force)", release, named)
@@ -94,51 +88,41 @@ func checkTag(ctx context.Context, tag name.Tag, whole v1.ImageIndex) error {
 	return nil
 }
 
-// write writes an archive of the image to dir, and returns its path.
-func write(dir string, tag name.Tag, images []*platformImage, whole v1.ImageIndex) (string, error) {
-	archive, err := newArchive(tag, images, whole)
+// write writes an archive of the image to dir, and returns its path and size: a tar file with an OCI
+// image layout. For a single platform, it also has the format of "docker save"; each reader uses the
+// format that it knows.
+func write(dir string, tag name.Tag, index v1.ImageIndex) (path string, size int, err error) {
+	layoutDir, err := os.MkdirTemp("", "image-")
 	if err != nil {
-		return "", fmt.Errorf("making an archive of the image: %w", err)
+		return "", 0, err
 	}
-	path := filepath.Join(dir, programName+".tar")
-	// Write a new file and rename it, so that the archive is never incomplete.
-	if err := os.WriteFile(path+".new", archive, 0o644); err != nil {
-		return "", err
-	}
-	return path, os.Rename(path+".new", path)
-}
-
-// newArchive returns a tar file with an OCI image layout. For a single platform, it also has the
-// format of "docker save"; each reader uses the format that it knows.
-func newArchive(tag name.Tag, images []*platformImage, whole v1.ImageIndex) (archive []byte, err error) {
-	dir, err := os.MkdirTemp("", "image-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(layoutDir)) }()
 	// The layout contains only this image, because podman and skopeo can't choose one.
-	path, err := layout.Write(dir, empty.Index)
+	oci, err := layout.Write(layoutDir, empty.Index)
 	if err != nil {
-		return nil, err
+		return "", 0, err
 	}
 	names := layout.WithAnnotations(map[string]string{
 		labelPrefix + "ref.name":   tag.String(),  // podman, skopeo
 		"io.containerd.image.name": fullName(tag), // containerd, and so docker and kind
 	})
-	err = path.AppendIndex(whole, names)
-	if err == nil && len(images) == 1 {
-		err = writeDockerManifest(dir, tag, images[0])
+	if err := errors.Join(oci.AppendIndex(index, names), writeDockerManifest(layoutDir, tag, index)); err != nil {
+		return "", 0, err
 	}
+	files, err := readFiles(os.DirFS(layoutDir), ".")
 	if err != nil {
-		return nil, err
+		return "", 0, err
 	}
-	files, err := readFiles(os.DirFS(dir), ".")
-	if err != nil {
-		return nil, err
+	var archive bytes.Buffer
+	if err := writeTar(&archive, files, time.Unix(0, 0)); err != nil {
+		return "", 0, err
 	}
-	var text bytes.Buffer
-	err = writeTar(&text, files, time.Unix(0, 0))
-	return text.Bytes(), err
+	path = filepath.Join(dir, programName+".tar")
+	// Write a new file and rename it, so that the archive is never incomplete.
+	if err := os.WriteFile(path+".new", archive.Bytes(), 0o644); err != nil {
+		return "", 0, err
+	}
+	return path, archive.Len(), os.Rename(path+".new", path)
 }
 
 // fullName returns the name with the registry, which is Docker's by default. Docker and
@@ -148,8 +132,16 @@ func fullName(tag name.Tag) string {
 }
 
 // writeDockerManifest adds the file in which crane, and Docker without the containerd
-// image store, find config and layers.
-func writeDockerManifest(dir string, tag name.Tag, image *platformImage) error {
+// image store, find config and layers. It can't describe several platforms.
+func writeDockerManifest(dir string, tag name.Tag, index v1.ImageIndex) error {
+	all, err := index.IndexManifest()
+	if err != nil || len(all.Manifests) > 1 {
+		return err
+	}
+	image, err := index.Image(all.Manifests[0].Digest)
+	if err != nil {
+		return err
+	}
 	manifest, err := image.Manifest()
 	if err != nil {
 		return err
@@ -166,97 +158,54 @@ func writeDockerManifest(dir string, tag name.Tag, image *platformImage) error {
 	return os.WriteFile(filepath.Join(dir, "manifest.json"), content, 0o644)
 }
 
-// claimsOf returns the build information in the index NAME@DIGEST in a registry: commit, Go release,
-// GOFIPS140, platforms and version, if any. Except for the platforms, it comes from the first
-// program. It is not trusted: it only determines what to build, and the result must be the same
-// index. It returns an error if the content has another digest.
-func claimsOf(ctx context.Context, name string) (string, error) {
-	images, err := fetch(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	var platforms []string
-	for _, image := range images {
-		config, err := image.ConfigFile()
-		if err != nil {
-			return "", fmt.Errorf("fetching %s: %w", name, err)
-		}
-		platforms = append(platforms, config.Platform().String())
-	}
-	content, err := programIn(images[0])
-	if err != nil {
-		return "", fmt.Errorf("%s %w", name, err)
-	}
-	p, err := newProgram(content)
-	if err != nil {
-		return "", fmt.Errorf("%s has a %s that the go command did not build: %w", name, programName, err)
-	}
-	claims, err := p.claims(platforms)
-	if err != nil {
-		return "", fmt.Errorf("%s %w", name, err)
-	}
-	return claims, nil
-}
-
-// fetch returns the images of an index in a registry, of which there is at least one.
-func fetch(ctx context.Context, image string) ([]v1.Image, error) {
+// claimsOf returns what the annotations of the index NAME@DIGEST in a registry say about its build.
+// It returns an error if the content has another digest.
+func claimsOf(ctx context.Context, image string) (string, error) {
 	reference, err := name.NewDigest(image)
 	if err != nil {
-		return nil, fmt.Errorf("-image=%s: must be NAME@sha256:DIGEST, because a tag can be moved to another image (%w)", image, err)
+		return "", fmt.Errorf("-image=%s: must be NAME@sha256:DIGEST, because a tag can be moved to another image (%w)", image, err)
 	}
 	index, err := remote.Index(reference, registryOptions(ctx)...)
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s: %w", image, err)
+		return "", fmt.Errorf("fetching %s: %w", image, err)
 	}
-	images, err := partial.FindImages(index, func(v1.Descriptor) bool { return true })
-	if err == nil && len(images) == 0 {
-		err = errors.New("it has no image")
-	}
+	manifest, err := index.IndexManifest()
 	if err != nil {
-		return nil, fmt.Errorf("fetching %s: %w", image, err)
+		return "", fmt.Errorf("fetching %s: %w", image, err)
 	}
-	return images, nil
+	line, err := claims(manifest)
+	if err != nil {
+		return "", fmt.Errorf("%s %w", image, err)
+	}
+	return line, nil
 }
 
 // plainClaims matches a line of claims whose words are safe to pass to git and the go command: the commit
 // is a SHA-1 or SHA-256, as git writes them.
 var plainClaims = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})( [A-Za-z0-9][\w.+-]*){2} linux/[a-z0-9]+(,linux/[a-z0-9]+)*( [A-Za-z0-9][\w.+-]*)?$`)
 
-// claims returns the line of claims. The caller puts the image before the error's text.
-func (p *program) claims(platforms []string) (string, error) {
+// claims returns commit, Go release, GOFIPS140, platforms and version, if any. They are not trusted:
+// they only determine what to build, and the result must be the same index. The caller puts the image
+// before the error's text.
+func claims(index *v1.IndexManifest) (string, error) {
+	revision, version := index.Annotations[labelPrefix+"revision"], index.Annotations[labelPrefix+"version"]
 	switch {
-	case p.revision() == "":
+	case revision == "":
 		return "", errors.New("does not name its commit: it was not built by make image in a git clone")
-	case p.modified():
-		return "", fmt.Errorf("was built from a tree with changes that are not in commit %s: it can't be rebuilt", p.revision())
+	case strings.HasSuffix(version, "+dirty"):
+		return "", fmt.Errorf("was built from a tree with changes that are not in commit %s: it can't be rebuilt", revision)
 	}
-	release, _, _ := strings.Cut(p.info.GoVersion, " ")
-	line := strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s",
-		p.revision(), release, cmp.Or(p.setting("GOFIPS140"), "off"), strings.Join(platforms, ","), p.version()))
+	var platforms []string
+	for _, image := range index.Manifests {
+		if image.Platform != nil {
+			platforms = append(platforms, image.Platform.String())
+		}
+	}
+	module := strings.TrimPrefix(index.Annotations[labelPrefix+"source"], "https://")
+	line := strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", revision,
+		index.Annotations[module+releaseKey], index.Annotations[module+fips140Key], strings.Join(platforms, ","), version))
 	if !plainClaims.MatchString(line) {
 		return "", fmt.Errorf("claims %q, which make image never writes", line)
 	}
 	return line, nil
-}
-
-// sizeLimit is larger than any uncompressed image of this project. It limits the memory for
-// reading an unknown image.
-const sizeLimit = 1 << 30
-
-// programIn returns the program of an image. The caller puts the image before the error's
-// text.
-func programIn(image v1.Image) ([]byte, error) {
-	files := mutate.Extract(image)
-	defer files.Close()
-	for archive := tar.NewReader(io.LimitReader(files, sizeLimit)); ; {
-		header, err := archive.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, errors.New("has no file /" + programName)
-		case err != nil:
-			return nil, fmt.Errorf("is unreadable, or larger than %d bytes: %w", sizeLimit, err)
-		case path.Clean("/"+header.Name) == "/"+programName:
-			return io.ReadAll(archive)
-		}
-	}
 }
