@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test builds images as a user does, from clones of this tree, and checks the results. The
-// module's other tests cover its functions and scripts.
+// Package test calls the recipes: as a user does, in clones of this tree, and with stand-ins for the
+// programs that build. The module's other tests cover its functions.
 package test
 
 import (
@@ -15,28 +15,28 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
-
-	"example.com/sample-controller/tools/image/internal/scripts"
 )
+
+const root = "../../.."
 
 func TestImage(t *testing.T) {
 	first := newClone(t)
-	printed := first.Bash("make image")
-	index := first.Bash("tar -xOf _output/image/sample-controller.tar index.json")
+	printed := first.bash("make image")
+	index := first.bash("tar -xOf _output/image/sample-controller.tar index.json")
 	if digest := digestIn(printed); digest == "" || !strings.Contains(index, digest) {
 		t.Errorf("make image prints %q, and the archive has %s", printed, index)
 	}
 
 	t.Run("same bytes from another clone and environment", func(t *testing.T) {
 		second := clone(first, "another clone & more")
-		second.Bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata GOENV="$1"; unset LANG; go env -w GOEXPERIMENT=fieldtrack; make image`, filepath.Join(t.TempDir(), "env"))
-		second.Bash(`cd _output/image; cmp sample-controller.tar "$1/sample-controller.tar"`, filepath.Join(first.Path, "_output/image"))
+		second.bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata GOENV="$1"; unset LANG; go env -w GOEXPERIMENT=fieldtrack; make image`, filepath.Join(t.TempDir(), "env"))
+		second.bash(`cd _output/image; cmp sample-controller.tar "$1/sample-controller.tar"`, filepath.Join(first.path, "_output/image"))
 	})
 	t.Run("the license texts of this project, of Go, and of each module", func(t *testing.T) {
-		files := first.Bash(`for blob in $(tar -tf _output/image/sample-controller.tar | grep ^blobs/.*/.); do
+		files := first.bash(`for blob in $(tar -tf _output/image/sample-controller.tar | grep ^blobs/.*/.); do
   tar -xOf _output/image/sample-controller.tar "$blob" | tar -tz 2>/dev/null || true
 done`)
-		parts := strings.Fields(first.Bash(`go list -m; echo "go@$1"; go version -m "_output/image/linux_$2/sample-controller" |
+		parts := strings.Fields(first.bash(`go list -m; echo "go@$1"; go version -m "_output/image/linux_$2/sample-controller" |
   awk '$1 == "dep" { print $2 "@" $3 }'`, runtime.Version(), runtime.GOARCH))
 		if len(parts) < 12 {
 			t.Errorf("only %d modules in the program: %s", len(parts), parts)
@@ -50,11 +50,11 @@ done`)
 	t.Run("Docker's context has what git has", func(t *testing.T) {
 		// Git evaluates the patterns, with a slash before each, because they are relative to
 		// the top directory, unlike the patterns in a .gitignore.
-		first.Bash(`sed -E '/^(#|!|$|\*\*\/)/! s|^/?|/|' .dockerignore >.git/patterns`)
-		if kept := first.Bash("git ls-files --cached --ignored --exclude-from=.git/patterns"); kept != "" {
+		first.bash(`sed -E '/^(#|!|$|\*\*\/)/! s|^/?|/|' .dockerignore >.git/patterns`)
+		if kept := first.bash("git ls-files --cached --ignored --exclude-from=.git/patterns"); kept != "" {
 			t.Errorf(".dockerignore excludes these files, so that the program's version would end with +dirty:\n%s", kept)
 		}
-		if sent := first.Bash("git ls-files --others --directory --exclude-from=.git/patterns"); sent != "" {
+		if sent := first.bash("git ls-files --others --directory --exclude-from=.git/patterns"); sent != "" {
 			t.Errorf(".dockerignore does not exclude these files, which git does not have:\n%s", sent)
 		}
 	})
@@ -75,12 +75,12 @@ func TestVerifyImage(t *testing.T) {
 	repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller"
 	c := newClone(t)
 	// The Go release of the test may be older than an image requires.
-	c.Bash(`GOTOOLCHAIN=local go mod edit -toolchain=none && git commit --quiet --all --message="any release"`)
-	commit := strings.TrimSpace(c.Bash("git rev-parse HEAD"))
-	digest := digestIn(c.Bash(`make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository))
+	c.bash(`GOTOOLCHAIN=local go mod edit -toolchain=none && git commit --quiet --all --message="any release"`)
+	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
+	digest := digestIn(c.bash(`make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository))
 	// The clone is at another commit now; the image's commit is verified.
-	c.Bash("git tag v1.9.9 && git commit --quiet --allow-empty --message=second && touch new && git rm --quiet main.go")
-	printed := c.Bash(`make verify-image IMAGE="$1:v1@$2"`, repository, digest)
+	c.bash("git tag v1.9.9 && git commit --quiet --allow-empty --message=second && touch new && git rm --quiet main.go")
+	printed := c.bash(`make verify-image IMAGE="$1:v1@$2"`, repository, digest)
 	if !strings.Contains(printed, "names commit "+commit) || !strings.Contains(printed, "Verified: the commit builds the same image, "+digest) {
 		t.Errorf("make verify-image prints\n%s", printed)
 	}
@@ -90,13 +90,13 @@ func TestVerifyImage(t *testing.T) {
 // The build must succeed, and must not take the commit of another repository.
 func TestBuild(t *testing.T) {
 	first := newClone(t)
-	commit := strings.TrimSpace(first.Bash("git rev-parse HEAD"))
+	commit := strings.TrimSpace(first.bash("git rev-parse HEAD"))
 	unknownCommit := []string{"not built in a git clone"}
 	for name, row := range map[string]struct {
 		prepare string
 		want    []string
 	}{
-		"a clone":                         {"true", []string{".0.0-20260504030201-" + commit[:12] + "\n", commit + "\n", scripts.CommitTime, runtime.Version()}},
+		"a clone":                         {"true", []string{".0.0-20260504030201-" + commit[:12] + "\n", commit + "\n", commitTime, runtime.Version()}},
 		"a changed tree":                  {"touch new", []string{"+dirty\n", commit + ", with uncommitted changes\n"}},
 		"sources without .git":            {"rm -rf .git", unknownCommit},
 		"sources in another's repository": {"rm -rf .git && cd .. && git init --quiet && git commit --quiet --allow-empty --message=other", unknownCommit},
@@ -107,9 +107,9 @@ func TestBuild(t *testing.T) {
 			if strings.HasPrefix(row.prepare, "chown") && os.Geteuid() != 0 {
 				t.Skip("only root can give a clone away")
 			}
-			c := clone(&scripts.Dir{T: t, Path: first.Path}, "source")
-			c.Bash(row.prepare)
-			version := c.Bash("hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
+			c := clone(&dir{t, first.path}, "source")
+			c.bash(row.prepare)
+			version := c.bash("hack/build.sh -stamp . . bin/sample-controller && bin/sample-controller -version")
 			for _, part := range row.want {
 				if !strings.Contains(version, part) {
 					t.Errorf("-version does not print %q:\n%s", part, version)
@@ -121,24 +121,22 @@ func TestBuild(t *testing.T) {
 
 // newClone copies this tree, with uncommitted changes, to a new directory, and commits
 // everything in a new repository.
-func newClone(t *testing.T) *scripts.Dir {
+func newClone(t *testing.T) *dir {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &scripts.Dir{T: t, Path: t.TempDir()}
-	c.Bash(`for path in "$1"/* "$1"/.[!.]*; do
+	tree, err := filepath.Abs(root)
+	must(t, err)
+	c := &dir{t, t.TempDir()}
+	c.bash(`for path in "$1"/* "$1"/.[!.]*; do
   case "${path##*/}" in .git | bin | _output) ;; *) cp -R "${path}" . ;; esac
 done
-git init --quiet; git add --all; git commit --quiet --message=first`, root)
+git init --quiet; git add --all; git commit --quiet --message=first`, tree)
 	return c
 }
 
 // clone makes another clone of the commit, at the path name.
-func clone(c *scripts.Dir, name string) *scripts.Dir {
+func clone(c *dir, name string) *dir {
 	c.Helper()
-	other := &scripts.Dir{T: c.T, Path: filepath.Join(c.TempDir(), name)}
-	c.Bash(`git clone --quiet . "$1"`, other.Path)
+	other := &dir{c.T, filepath.Join(c.TempDir(), name)}
+	c.bash(`git clone --quiet . "$1"`, other.path)
 	return other
 }

@@ -2,7 +2,7 @@
 
 // Tests of the recipes for users and of hack/image.sh, with stand-ins for the programs that build.
 
-package main
+package test
 
 import (
 	"fmt"
@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"example.com/sample-controller/tools/image/internal/scripts"
 )
 
 // standIn stands for hack/build.sh, hack/licenses.sh and devcluster, which copy it to
@@ -43,9 +41,9 @@ esac
 `
 
 // newTree makes a directory that has nothing but the recipes and their scripts.
-func newTree(t *testing.T) *scripts.Dir {
+func newTree(t *testing.T) *dir {
 	t.Helper()
-	c := &scripts.Dir{T: t, Path: t.TempDir()}
+	c := &dir{t, t.TempDir()}
 	for path, isReal := range map[string]bool{
 		"Makefile": true, "go.mod": true, "tools/image/targets.mk": true, "hack/image.sh": true, "hack/install-yaml.sh": true,
 		"hack/build.sh": false, "hack/licenses.sh": false, "bin/devcluster": false,
@@ -53,11 +51,11 @@ func newTree(t *testing.T) *scripts.Dir {
 		text := []byte(standIn)
 		if isReal {
 			var err error
-			text, err = os.ReadFile(filepath.Join("..", "..", path))
+			text, err = os.ReadFile(filepath.Join(root, path))
 			must(t, err)
 		}
-		must(t, os.MkdirAll(filepath.Join(c.Path, filepath.Dir(path)), 0o755))
-		must(t, os.WriteFile(filepath.Join(c.Path, path), text, 0o755))
+		must(t, os.MkdirAll(filepath.Join(c.path, filepath.Dir(path)), 0o755))
+		must(t, os.WriteFile(filepath.Join(c.path, path), text, 0o755))
 	}
 	return c
 }
@@ -73,8 +71,8 @@ func TestTheNameOfAnImageIsNoCode(t *testing.T) {
 			`IMAGE="$1" make --keep-going $TARGETS`:                   3,
 			`make --keep-going $TARGETS IMAGE=x IMAGE_PLATFORMS="$1"`: 0, // and all that builds, such a platform
 		} {
-			_, printed, err := c.Try(`TARGETS="image push-image verify-image install-yaml"; `+script, name)
-			if _, missing := os.Stat(filepath.Join(c.Path, "ran")); missing == nil {
+			_, printed, err := c.try(`TARGETS="image push-image verify-image install-yaml"; `+script, name)
+			if _, missing := os.Stat(filepath.Join(c.path, "ran")); missing == nil {
 				t.Fatalf("%s runs %s", script, name)
 			}
 			if err == nil || strings.Count(printed, "-image="+name+"\n") != calls {
@@ -87,7 +85,7 @@ func TestTheNameOfAnImageIsNoCode(t *testing.T) {
 // TestArguments shows what the recipes call bin/image with.
 func TestArguments(t *testing.T) {
 	c := newTree(t)
-	mod, err := os.ReadFile("../../go.mod")
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	must(t, err)
 	release := regexp.MustCompile(`(?m)^toolchain (\S+)$`).FindSubmatch(mod)
 	for script, want := range map[string]struct {
@@ -100,7 +98,7 @@ func TestArguments(t *testing.T) {
 		"make push-image IMAGE=x:1 FORCE=1":                     {"-push -force", []string{"linux_amd64", "linux_arm64"}},
 		"make image":                                            {"", []string{"linux_" + runtime.GOARCH}},
 	} {
-		_, printed, err := c.Try(script)
+		_, printed, err := c.try(script)
 		must(t, err)
 		var flags, platforms []string
 		for argument := range strings.FieldsSeq(printed) {
@@ -122,10 +120,11 @@ func TestArguments(t *testing.T) {
 // TestVerify verifies an image that claims the first of two commits. Each has a tag.
 func TestVerify(t *testing.T) {
 	c := newTree(t)
-	printed := c.Bash(`git init --quiet && echo /bin >.git/info/exclude && git add --all &&
+	printed := c.bash(`git init --quiet && echo /bin >.git/info/exclude && git add --all &&
 git commit --quiet --message=first && git tag v1.2.3 &&
 git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --quiet go.mod && git rev-parse HEAD^`)
 	first, release, digest := strings.TrimSpace(printed), runtime.Version(), fmt.Sprintf("%064d", 1)
+	unknown := strings.Repeat("0", len(first))
 	for name, row := range map[string]struct {
 		claims string // commit, Go release, GOFIPS140, platforms and version
 		want   string // in the output, or in the error
@@ -148,8 +147,8 @@ git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --
 			want:   " differs from what its commit builds, sha256:" + digest[:63] + "2: ", fails: true,
 		},
 		"an unknown commit": {
-			claims: commit + " " + release + " off linux/s390x",
-			want:   "this clone has no commit " + commit + ": run git fetch", fails: true,
+			claims: unknown + " " + release + " off linux/s390x",
+			want:   "this clone has no commit " + unknown + ": run git fetch", fails: true,
 		},
 		"an unknown tag": {
 			claims: first + " " + release + " off linux/s390x v9.9.9",
@@ -168,13 +167,13 @@ git commit --quiet --allow-empty --message=second && git tag v1.2.4 && git rm --
 			want:   "commit " + first + " cannot be built", fails: true,
 		},
 	} {
-		stdout, stderr, err := c.Try(`CLAIMS="$1" hack/image.sh -verify "NAME@sha256:$2"`, row.claims, digest)
+		stdout, stderr, err := c.try(`CLAIMS="$1" hack/image.sh -verify "NAME@sha256:$2"`, row.claims, digest)
 		isVerified := strings.HasSuffix(stdout, "\nVerified: the commit builds the same image, sha256:"+digest+".\n")
 		if (err != nil) != row.fails || isVerified == row.fails || !strings.Contains(stdout+stderr, row.want) {
 			t.Errorf("%s: %v, want %q, got\n%s%s", name, err, row.want, stdout, stderr)
 		}
 	}
-	printed = c.Bash("git tag; git status --short; git worktree list")
+	printed = c.bash("git tag; git status --short; git worktree list")
 	if !strings.HasPrefix(printed, "v1.2.3\nv1.2.4\nD  go.mod\n") || strings.Count(printed, "\n") != 4 {
 		t.Errorf("the user's own clone has now\n%s", printed)
 	}
