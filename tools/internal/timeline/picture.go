@@ -59,8 +59,6 @@ func cut(columns int, text string) string {
 // The picture is a grid: each write has a row, and each actor has a lane. timeline.tmpl does not
 // need these sizes.
 const (
-	// maxRows is the number of writes in a picture: the last.
-	maxRows    = 300
 	panelsTop  = 44 // below the title
 	panelSpace = 14
 	titleSpace = 32 // of a panel, above the first row
@@ -85,19 +83,10 @@ type picture struct {
 	Colors      int
 	Lanes       []int
 	Drawn       []*drawnPanel
-
-	// skipped is the number of earlier writes that the picture does not show.
-	skipped int
 }
 
 // Left describes the writes that the picture does not show.
-func (p *picture) Left() string {
-	left := count(p.Others, "other write")
-	if p.skipped > 0 {
-		left += ", and the first " + count(p.skipped, "write") + " of this object"
-	}
-	return left
-}
+func (p *picture) Left() string { return count(p.Others, "other write") }
 
 // drawnPanel is a panel that begins at Y. Positions in it are relative to Y.
 type drawnPanel struct {
@@ -137,12 +126,11 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// picture places the last writes.
+// picture places the writes.
 func (t *Timeline) picture() *picture {
 	p := &picture{Timeline: t, Height: panelsTop, Colors: colors}
-	lanes, all := map[audit.Actor]int{}, 0
+	lanes := map[audit.Actor]int{}
 	for _, panel := range t.Panels {
-		all += len(panel.Entries)
 		for _, e := range panel.Entries {
 			if _, ok := lanes[e.actor]; !ok { // in order of appearance
 				lanes[e.actor] = len(lanes)
@@ -153,17 +141,10 @@ func (t *Timeline) picture() *picture {
 	for lane := range len(lanes) {
 		p.Lanes = append(p.Lanes, lanesLeft+(2*lane+1)*width/(2*len(lanes)))
 	}
-	p.skipped = max(0, all-maxRows)
-	skip := p.skipped
 	for _, panel := range t.Panels {
-		shown := panel.Entries[min(skip, len(panel.Entries)):]
-		skip -= len(panel.Entries) - len(shown)
-		if len(shown) == 0 {
-			continue
-		}
 		drawn := &drawnPanel{Panel: panel, Y: p.Height, Height: titleSpace}
 		rows := map[*Entry]*row{}
-		for _, e := range shown {
+		for _, e := range panel.Entries {
 			r := &row{Entry: e, X: p.Lanes[lanes[e.actor]], Y: drawn.Height + rowHeight/2, Color: lanes[e.actor] % colors}
 			if cause := rows[e.Cause]; cause != nil {
 				r.From, r.Arrow = cause, arrow(cause, r, width/(2*len(lanes)))

@@ -16,19 +16,6 @@ import (
 	"example.com/sample-controller/test/audit"
 )
 
-func TestAPictureHasOnlyTheLastWrites(t *testing.T) {
-	var log Log
-	for i := range 500 {
-		log.Add(parseWrite(fmt.Sprintf("%d alice patch foos.scale/web", 100*i)))
-	}
-	log.Add(parseWrite("90000 alice create foos/web"))
-	picture := of(t, &log, "", "").picture()
-	first, second := picture.Drawn[0].Rows, picture.Drawn[1].Rows
-	if want := "0 other writes, and the first 201 writes of this object"; len(first) != 299 || first[0].Since.Milliseconds() != 20100 || len(second) != 1 || picture.Left() != want {
-		t.Errorf("got %d rows from %v on and %d, without %s", len(first), first[0].Since, len(second), picture.Left())
-	}
-}
-
 func TestCut(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "12345678": "12345678", "123456789": "12345…89", "北京-上海": "北…", "a-北京-b": "a-北…-b",
