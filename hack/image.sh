@@ -10,9 +10,10 @@
 #
 # PLATFORMS is a comma-separated list, such as linux/amd64,linux/arm64. The default is Linux on
 # this machine's architecture; with -push it is both of these, because a cluster's nodes may have
-# either. The script writes sample-controller.tar to DIRECTORY. With -push, it also pushes the image to the registry
-# in NAME. Without -force, it refuses to push if the tree has uncommitted changes, if Go is older
-# than go.mod's toolchain, or if NAME already has another image.
+# either. The script writes the program for each platform, and an archive of its image, to DIRECTORY.
+# With -push, it also pushes the image to the registry in NAME. Without -force, it refuses to push
+# if the tree has uncommitted changes, if Go is older than go.mod's toolchain, or if NAME already
+# has another image.
 #
 # With -verify, the script rebuilds an image in a registry from the commit that the image names,
 # and compares the digests.
@@ -79,9 +80,10 @@ verify() {
   if [[ "${at%% *}" != "${release}" ]]; then
     fail "the image was built with ${release}, but this is ${at}, which builds different programs: repeat with GOTOOLCHAIN=${release} in the environment"
   fi
-  GOFIPS140="${fips140}" hack/image.sh rebuilt "${platforms}" "${scratch}/image" >&2 || fail "commit ${revision} cannot be built"
-  # The index of the archive, an OCI layout, lists only this image.
-  rebuilt=$(tar -xOf "${scratch}/image/sample-controller.tar" index.json | grep -Eo 'sha256:[0-9a-f]{64}')
+  rebuilt=$(GOFIPS140="${fips140}" hack/image.sh rebuilt "${platforms}" "${scratch}/image") || fail "commit ${revision} cannot be built"
+  echo "${rebuilt}" >&2
+  # The first line is NAME@DIGEST PLATFORMS.
+  rebuilt=$(grep -Eom1 'sha256:[0-9a-f]{64}' <<<"${rebuilt}")
   if [[ "${rebuilt}" != "${1##*@}" ]]; then
     fail "$1 differs from what its commit builds, ${rebuilt}: docs/releasing.md shows how to find the difference"
   fi
@@ -147,4 +149,4 @@ for platform in "${list[@]}"; do
   GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/licenses.sh . "$(dirname "${program}")/licenses"
   programs+=("${program}")
 done
-bin/image ${push[@]+"${push[@]}"} -release="$(sed -n 's/^toolchain //p' go.mod)" -image="${image}" -folder="${dir}" "${programs[@]}"
+bin/image ${push[@]+"${push[@]}"} -release="$(sed -n 's/^toolchain //p' go.mod)" -image="${image}" "${programs[@]}"

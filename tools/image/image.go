@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
@@ -120,44 +121,42 @@ func newImage(p *program) (v1.Image, error) {
 	return mutate.Annotations(image, annotations(p)).(v1.Image), nil
 }
 
-// layerOf returns a layer with the program and its license texts.
+// layerOf returns a layer with the program and its license texts. It sets owner, mode and times, so
+// that they do not depend on a file system.
 func layerOf(p *program) (v1.Layer, error) {
-	var archive bytes.Buffer
-	if err := writeTar(&archive, append([]namedFile{{programName, p.content}}, p.licenses...), timestamp(p)); err != nil {
-		return nil, err
-	}
-	return tarball.LayerFromOpener(
-		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive.Bytes())), nil },
-		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
-}
-
-// writeTar writes an archive of the files. It sets owner, mode and times, so that they do not
-// depend on a file system.
-func writeTar(to io.Writer, files []namedFile, modified time.Time) error {
-	archive := tar.NewWriter(to)
-	for _, file := range files {
-		header := tar.Header{Name: file.path, Size: int64(len(file.content)), Mode: 0o644, ModTime: modified, Format: tar.FormatUSTAR}
+	var files bytes.Buffer
+	archive := tar.NewWriter(&files)
+	for _, file := range append([]namedFile{{programName, p.content}}, p.licenses...) {
+		header := tar.Header{Name: file.path, Size: int64(len(file.content)), Mode: 0o644, ModTime: timestamp(p), Format: tar.FormatUSTAR}
 		if file.path == programName {
 			header.Mode = 0o755
 		}
 		if err := archive.WriteHeader(&header); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := archive.Write(file.content); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return archive.Close()
+	if err := archive.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(
+		func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression), tarball.WithCompressedCaching)
 }
 
 // newIndex makes an image of each program, and an index, from which a runtime chooses the image for
-// its platform.
-func newIndex(programs []*program) (v1.ImageIndex, error) {
+// its platform. It writes each image to an archive beside its program.
+func newIndex(tag name.Tag, programs []*program) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range programs {
 		image, err := newImage(p)
+		if err == nil {
+			err = tarball.WriteToFile(p.archive(), tag, image)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("making an image for %s: %w", p.platform, err)
+			return nil, fmt.Errorf("making an image of %s: %w", p.path, err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &p.platform}})
 	}
@@ -166,6 +165,7 @@ func newIndex(programs []*program) (v1.ImageIndex, error) {
 
 // program is an executable file and its build information.
 type program struct {
+	path     string
 	content  []byte
 	info     *debug.BuildInfo
 	platform v1.Platform
@@ -192,27 +192,25 @@ func readProgram(path string) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the build information of %s: %w", path, err)
 	}
-	p := &program{content: content, info: info}
+	p := &program{path: path, content: content, info: info}
 	p.platform = v1.Platform{OS: p.setting("GOOS"), Architecture: p.setting("GOARCH")}
-	if p.licenses, err = readFiles(os.DirFS(filepath.Dir(path)), licensesDir); err != nil {
+	beside := os.DirFS(filepath.Dir(path))
+	err = fs.WalkDir(beside, licensesDir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(beside, path)
+		p.licenses = append(p.licenses, namedFile{path, text})
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading the license texts of %s: %w", path, err)
 	}
 	return p, nil
 }
 
-// readFiles reads the files in a directory, sorted by path.
-func readFiles(from fs.FS, dir string) ([]namedFile, error) {
-	var files []namedFile
-	err := fs.WalkDir(from, dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(from, path)
-		files = append(files, namedFile{path, content})
-		return err
-	})
-	return files, err
-}
+// archive returns the path of the image's archive, in the format of "docker save".
+func (p *program) archive() string { return p.path + ".tar" }
 
 // setting returns a build setting of the go command, or "" if it is not recorded.
 func (p *program) setting(key string) string {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the image's config and contents, and of its archive.
+// Tests of the image's config and contents.
 
 package main
 
@@ -12,7 +12,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"runtime/debug"
@@ -23,8 +23,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
@@ -46,15 +46,18 @@ func TestConfigAndFiles(t *testing.T) {
 		want    map[string]string
 		created string
 	}{
-		"in a clone":  {programFor("amd64"), ofCommit, commitTime},
-		"without git": {withoutGit(programFor("amd64")), always, "1970-01-01T00:00:00Z"},
+		"in a clone":  {programFor(t, "amd64"), ofCommit, commitTime},
+		"without git": {withoutGit(programFor(t, "amd64")), always, "1970-01-01T00:00:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			image, err := newImage(row.program)
+			images, err := partial.FindImages(indexOf(t, row.program), func(v1.Descriptor) bool { return true })
+			must(t, err)
+			manifest, err := images[0].Manifest()
+			must(t, err)
+			tag := newTag(t, "controller:v1")
+			image, err := tarball.ImageFromPath(row.program.archive(), &tag)
 			must(t, err)
 			config, err := image.ConfigFile()
-			must(t, err)
-			manifest, err := image.Manifest()
 			must(t, err)
 			want := v1.Config{User: "65532:65532", WorkingDir: "/", Entrypoint: []string{"/sample-controller"}, Labels: row.want}
 			if config.Platform().String() != "linux/amd64" || !reflect.DeepEqual(config.Config, want) {
@@ -70,28 +73,26 @@ func TestConfigAndFiles(t *testing.T) {
 			if created := config.Created.Format(time.RFC3339); created != row.created {
 				t.Errorf("the image was created at %s, want %s", created, row.created)
 			}
-			wantFiles(t, image, row.created)
+			// All files are of root and of that time.
+			files := []string{"sample-controller 755 21 0 0 " + row.created, "licenses/a/LICENSE 644 4 0 0 " + row.created}
+			if got := filesIn(t, image); !slices.Equal(got, files) {
+				t.Errorf("the image has the files %q", got)
+			}
 		})
 	}
 }
 
-// wantFiles fails the test unless the image has the program and its license text, and the
-// files are of root and of that time.
-func wantFiles(t *testing.T, image v1.Image, modified string) {
+func filesIn(t *testing.T, image v1.Image) []string {
 	t.Helper()
-	want := []string{"sample-controller 755 21 0 0 " + modified, "licenses/a/LICENSE 644 4 0 0 " + modified}
-	var got []string
+	var files []string
 	for archive := tar.NewReader(mutate.Extract(image)); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return files
 		}
 		must(t, err)
-		got = append(got, fmt.Sprintf("%s %o %d %d%s %d%s %s",
+		files = append(files, fmt.Sprintf("%s %o %d %d%s %d%s %s",
 			h.Name, h.Mode, h.Size, h.Uid, h.Uname, h.Gid, h.Gname, h.ModTime.UTC().Format(time.RFC3339)))
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("the image has the files %q", got)
 	}
 }
 
@@ -102,7 +103,7 @@ func TestDockerfile(t *testing.T) {
 	mod, err := os.ReadFile("../../go.mod")
 	must(t, err)
 	release := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindSubmatch(mod)
-	image, err := newImage(withoutGit(programFor("amd64")))
+	image, err := newImage(withoutGit(programFor(t, "amd64")))
 	must(t, err)
 	file, err := image.ConfigFile()
 	must(t, err)
@@ -125,49 +126,6 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// An archive is an OCI layout of the index. That of one platform is also a docker-archive.
-func TestArchive(t *testing.T) {
-	for _, architectures := range [][]string{{"amd64"}, {"amd64", "arm64"}} {
-		index, tag := indexFor(t, architectures...), newTag(t, "registry.example.com/team/controller:v1")
-		path, _, err := write(t.TempDir(), tag, index)
-		must(t, err)
-		dir := t.TempDir()
-		must(t, exec.CommandContext(t.Context(), "tar", "-xf", path, "-C", dir).Run())
-		all, err := layout.ImageIndexFromPath(dir)
-		must(t, err)
-		top, err := all.IndexManifest()
-		must(t, err)
-		digest, err := index.Digest()
-		must(t, err)
-		for _, key := range []string{"org.opencontainers.image.ref.name", "io.containerd.image.name"} {
-			if len(top.Manifests) != 1 || top.Manifests[0].Digest != digest || top.Manifests[0].Annotations[key] != tag.String() {
-				t.Fatalf("the layout has %+v, want %s", top.Manifests, digest)
-			}
-		}
-		image, err := tarball.ImageFromPath(path, &tag)
-		if len(architectures) > 1 {
-			if err == nil || !strings.Contains(err.Error(), "manifest.json") {
-				t.Errorf("a manifest.json can't describe several platforms: the error is %v", err)
-			}
-			continue
-		}
-		must(t, err)
-		wantFiles(t, image, commitTime)
-	}
-}
-
-func TestFullName(t *testing.T) {
-	for name, want := range map[string]string{
-		"controller":                         "docker.io/library/controller:latest",
-		"team/controller:v1":                 "docker.io/team/controller:v1",
-		"registry.example.com/controller:v1": "registry.example.com/controller:v1",
-	} {
-		if got := fullName(newTag(t, name)); got != want {
-			t.Errorf("the full name of %s is %s, want %s", name, got, want)
-		}
-	}
-}
-
 const (
 	commit     = "0123456789abcdef0123456789abcdef01234567"
 	commitTime = "2026-05-04T03:02:01Z"
@@ -175,8 +133,10 @@ const (
 
 // programFor returns a program for Linux on the architecture, with the build information
 // of a clone whose commit has the tag v1.2.3.
-func programFor(architecture string) *program {
+func programFor(t *testing.T, architecture string) *program {
+	t.Helper()
 	return &program{
+		path:     filepath.Join(t.TempDir(), programName),
 		content:  []byte("the program for " + architecture),
 		licenses: []namedFile{{"licenses/a/LICENSE", []byte("of a")}},
 		platform: v1.Platform{OS: "linux", Architecture: architecture},
@@ -201,14 +161,9 @@ func withoutGit(p *program) *program {
 	return p
 }
 
-// indexFor returns an index of a program for each architecture.
-func indexFor(t *testing.T, architectures ...string) v1.ImageIndex {
+func indexOf(t *testing.T, p *program) v1.ImageIndex {
 	t.Helper()
-	var programs []*program
-	for _, architecture := range architectures {
-		programs = append(programs, programFor(architecture))
-	}
-	index, err := newIndex(programs)
+	index, err := newIndex(newTag(t, "controller:v1"), []*program{p})
 	must(t, err)
 	return index
 }

@@ -25,7 +25,6 @@ import (
 // options are the command's flags and arguments.
 type options struct {
 	image    string
-	dir      string
 	release  string
 	push     bool
 	force    bool
@@ -36,7 +35,6 @@ type options struct {
 func main() {
 	var opts options
 	flag.StringVar(&opts.image, "image", "", "Name of the image, such as registry.example.com/team/sample-controller:v1.2.3.")
-	flag.StringVar(&opts.dir, "folder", "", "Directory to write to.")
 	flag.StringVar(&opts.release, "release", "", "Go release, such as go1.26.0. Without -force, programs that were built with an older release are not pushed.")
 	flag.BoolVar(&opts.push, "push", false, "Push the image to the registry in its name.")
 	flag.BoolVar(&opts.force, "force", false, "Push even if the tree had uncommitted changes or the tag belongs to another image.")
@@ -64,8 +62,8 @@ func run(ctx context.Context, opts options) error {
 	if err != nil {
 		return fmt.Errorf("-image=%s: %w", opts.image, err)
 	}
-	if opts.dir == "" || len(opts.programs) == 0 {
-		return errors.New("-folder and at least one program are required")
+	if len(opts.programs) == 0 {
+		return errors.New("at least one program is required")
 	}
 	var programs []*program
 	var platforms []v1.Platform
@@ -76,11 +74,7 @@ func run(ctx context.Context, opts options) error {
 		}
 		programs, platforms = append(programs, p), append(platforms, p.platform)
 	}
-	index, err := newIndex(programs)
-	if err != nil {
-		return err
-	}
-	archive, size, err := write(opts.dir, tag, index)
+	index, err := newIndex(tag, programs)
 	if err != nil {
 		return err
 	}
@@ -93,6 +87,9 @@ func run(ctx context.Context, opts options) error {
 			return fmt.Errorf("pushing %s: %w", tag.Name(), err)
 		}
 	}
-	fmt.Printf("%s@%s %v\n%s (%.1f MB)\n", tag, digest, platforms, archive, float64(size)/1e6)
+	fmt.Printf("%s@%s %v\n", tag, digest, platforms)
+	for _, p := range programs {
+		fmt.Println(p.archive())
+	}
 	return nil
 }

@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Writing an image to a directory, pushing it after checks, and reading what an image in a registry
-// claims, for hack/image.sh -verify.
+// Pushing an image after checks, and reading what an image in a registry claims, for hack/image.sh
+// -verify.
 
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/version"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // registryOptions returns the options of all requests to a registry. The credentials come from
@@ -86,76 +78,6 @@ func checkTag(ctx context.Context, tag name.Tag, whole v1.ImageIndex) error {
 		return fmt.Errorf("the tag belongs to %s, but this image is %s: choose another tag, or replace the image with FORCE=1 (-force)", there.Digest, digest)
 	}
 	return nil
-}
-
-// write writes an archive of the image to dir, and returns its path and size: a tar file with an OCI
-// image layout. For a single platform, it also has the format of "docker save"; each reader uses the
-// format that it knows.
-func write(dir string, tag name.Tag, index v1.ImageIndex) (path string, size int, err error) {
-	layoutDir, err := os.MkdirTemp("", "image-")
-	if err != nil {
-		return "", 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(layoutDir)) }()
-	// The layout contains only this image, because podman and skopeo can't choose one.
-	oci, err := layout.Write(layoutDir, empty.Index)
-	if err != nil {
-		return "", 0, err
-	}
-	names := layout.WithAnnotations(map[string]string{
-		labelPrefix + "ref.name":   tag.String(),  // podman, skopeo
-		"io.containerd.image.name": fullName(tag), // containerd, and so docker and kind
-	})
-	if err := errors.Join(oci.AppendIndex(index, names), writeDockerManifest(layoutDir, tag, index)); err != nil {
-		return "", 0, err
-	}
-	files, err := readFiles(os.DirFS(layoutDir), ".")
-	if err != nil {
-		return "", 0, err
-	}
-	var archive bytes.Buffer
-	if err := writeTar(&archive, files, time.Unix(0, 0)); err != nil {
-		return "", 0, err
-	}
-	path = filepath.Join(dir, programName+".tar")
-	// Write a new file and rename it, so that the archive is never incomplete.
-	if err := os.WriteFile(path+".new", archive.Bytes(), 0o644); err != nil {
-		return "", 0, err
-	}
-	return path, archive.Len(), os.Rename(path+".new", path)
-}
-
-// fullName returns the name with the registry, which is Docker's by default. Docker and
-// containerd spell Docker's registry differently from the library.
-func fullName(tag name.Tag) string {
-	return strings.Replace(tag.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
-}
-
-// writeDockerManifest adds the file in which crane, and Docker without the containerd
-// image store, find config and layers. It can't describe several platforms.
-func writeDockerManifest(dir string, tag name.Tag, index v1.ImageIndex) error {
-	all, err := index.IndexManifest()
-	if err != nil || len(all.Manifests) > 1 {
-		return err
-	}
-	image, err := index.Image(all.Manifests[0].Digest)
-	if err != nil {
-		return err
-	}
-	manifest, err := image.Manifest()
-	if err != nil {
-		return err
-	}
-	blob := func(digest v1.Hash) string { return "blobs/" + digest.Algorithm + "/" + digest.Hex }
-	entry := tarball.Descriptor{Config: blob(manifest.Config.Digest), RepoTags: []string{tag.String()}}
-	for _, layer := range manifest.Layers {
-		entry.Layers = append(entry.Layers, blob(layer.Digest))
-	}
-	content, err := json.Marshal(tarball.Manifest{entry})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "manifest.json"), content, 0o644)
 }
 
 // claimsOf returns what the annotations of the index NAME@DIGEST in a registry say about its build.

@@ -42,11 +42,9 @@ func TestClaims(t *testing.T) {
 		"another system":               {func(p *program) { p.platform.OS = "linux;x" }, `claims "`},
 		"another tool":                 {func(p *program) { p.info.Main.Path = "example.com/a/b"; p.info.GoVersion = "" }, `claims "`},
 	} {
-		p := programFor("amd64")
+		p := programFor(t, "amd64")
 		row.change(p)
-		index, err := newIndex([]*program{p})
-		must(t, err)
-		manifest, err := index.IndexManifest()
+		manifest, err := indexOf(t, p).IndexManifest()
 		must(t, err)
 		got, err := claims(manifest)
 		if err != nil && strings.HasPrefix(err.Error(), row.want) || err == nil && got == row.want {
@@ -59,53 +57,44 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// newRegistry starts a registry, and returns the name of a repository in it.
-func newRegistry(t *testing.T, handler http.Handler) name.Repository {
-	t.Helper()
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	t.Setenv("DOCKER_CONFIG", t.TempDir()) // without credentials
-	return newTag(t, strings.TrimPrefix(server.URL, "http://")+"/team/controller").Repository
-}
-
 func TestPushRefusals(t *testing.T) {
-	dirty := programFor("amd64")
+	dirty := programFor(t, "amd64")
 	dirty.info.Settings[len(dirty.info.Settings)-1].Value = "true"
 	open := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	closed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead && strings.HasSuffix(r.URL.Path, "/manifests/v3") {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
 		open.ServeHTTP(w, r)
-	})
-	repository := newRegistry(t, closed)
-	first := indexFor(t, "amd64")
-	must(t, push(t.Context(), repository.Tag("v1"), programFor("amd64"), first, "", false))
+	}))
+	defer server.Close()
+	t.Setenv("DOCKER_CONFIG", t.TempDir()) // without credentials
+	repository := newTag(t, strings.TrimPrefix(server.URL, "http://")+"/team/controller").Repository
+	first := indexOf(t, programFor(t, "amd64"))
+	must(t, push(t.Context(), repository.Tag("v1"), programFor(t, "amd64"), first, "", false))
 	for name, row := range map[string]struct {
 		program *program
 		tag     string
 		release string
 		want    string // in the error; empty if the push succeeds
 	}{
-		"a new tag":        {programFor("amd64"), "v2", "go1.25.9", ""},
-		"the same image":   {programFor("amd64"), "v1", "go1.26.0", ""},
-		"another image":    {programFor("arm64"), "v1", "", "the tag belongs to sha256:"},
-		"a hidden tag":     {programFor("amd64"), "v3", "", "checking whether the tag is taken"},
+		"a new tag":        {programFor(t, "amd64"), "v2", "go1.25.9", ""},
+		"the same image":   {programFor(t, "amd64"), "v1", "go1.26.0", ""},
+		"another image":    {programFor(t, "arm64"), "v1", "", "the tag belongs to sha256:"},
+		"a hidden tag":     {programFor(t, "amd64"), "v3", "", "checking whether the tag is taken"},
 		"a changed tree":   {dirty, "v2", "", "the tree has changes that are not in commit " + commit},
-		"no commit at all": {withoutGit(programFor("amd64")), "v2", "", "the build found no git commit"},
-		"an older Go":      {programFor("amd64"), "v2", "go1.26.1", "GOTOOLCHAIN=go1.26.1 "},
-		"a much older Go":  {programFor("amd64"), "v2", "go1.26.10", "GOTOOLCHAIN=go1.26.10 "},
+		"no commit at all": {withoutGit(programFor(t, "amd64")), "v2", "", "the build found no git commit"},
+		"an older Go":      {programFor(t, "amd64"), "v2", "go1.26.1", "GOTOOLCHAIN=go1.26.1 "},
+		"a much older Go":  {programFor(t, "amd64"), "v2", "go1.26.10", "GOTOOLCHAIN=go1.26.10 "},
 	} {
-		index, err := newIndex([]*program{row.program})
-		must(t, err)
-		err = push(t.Context(), repository.Tag(row.tag), row.program, index, row.release, false)
+		err := push(t.Context(), repository.Tag(row.tag), row.program, indexOf(t, row.program), row.release, false)
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "FORCE=1")) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 		wantTag(t, repository.Tag("v1"), first)
 	}
-	other := indexFor(t, "arm64")
+	other := indexOf(t, programFor(t, "arm64"))
 	must(t, push(t.Context(), repository.Tag("v1"), dirty, other, "go1.26.10", true))
 	wantTag(t, repository.Tag("v1"), other)
 }
