@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"example.com/sample-controller/test/audit"
@@ -39,21 +38,22 @@ func (e *Entry) After() string {
 //go:embed timeline.tmpl
 var source string
 
-var drawing = template.Must(template.New("").Funcs(template.FuncMap{"cut": cut}).Parse(source))
+var drawing = template.Must(template.New("").Funcs(template.FuncMap{"fit": fit}).Parse(source))
 
 // WriteSVG writes a self-contained picture without scripts or fonts. It follows the reader's
 // preference for a dark or light background.
 func (t *Timeline) WriteSVG(w io.Writer) error { return drawing.Execute(w, t.picture()) }
 
-// cut shortens text to its column, but keeps the end, because names often differ only there. No
-// character is wider than its number of bytes.
-func cut(columns int, text string) string {
+// columnWidth is the width of a character of the picture's font.
+const columnWidth = 7.2
+
+// fit returns the attribute that narrows a text to its columns, if it may be longer: no character
+// is wider than its number of bytes.
+func fit(columns int, text string) template.HTMLAttr {
 	if len(text) <= columns {
-		return text
+		return ""
 	}
-	end := columns / 3
-	head, tail := text[:columns-1-end], text[len(text)-end:]
-	return strings.ToValidUTF8(head, "") + "…" + strings.ToValidUTF8(tail, "")
+	return template.HTMLAttr(fmt.Sprintf(`lengthAdjust="spacingAndGlyphs" textLength="%.0f"`, float64(columns)*columnWidth))
 }
 
 // The picture is a grid: each write has a row, and each actor has a lane. timeline.tmpl does not
@@ -69,9 +69,6 @@ const (
 	lanesWidth = 208 // of all lanes together
 	widestLane = 26
 	colors     = 8
-
-	noteColumns = 26
-	whatColumns = 57 // with the note
 )
 
 // picture is the data of timeline.tmpl.
@@ -84,9 +81,6 @@ type picture struct {
 	Lanes       []int
 	Drawn       []*drawnPanel
 }
-
-// Left describes the writes that the picture does not show.
-func (p *picture) Left() string { return count(p.Others, "other write") }
 
 // drawnPanel is a panel that begins at Y. Positions in it are relative to Y.
 type drawnPanel struct {
@@ -106,24 +100,10 @@ type row struct {
 	From  *row
 }
 
-// Note returns details about a row.
-func (r *row) Note() string { return cut(noteColumns, r.Result) }
-
-// What returns the object of a row, in the columns that the note leaves.
-func (r *row) What() string { return cut(whatColumns-len(r.Note()), r.Object) }
-
 // Size describes a panel.
 func (p Panel) Size() string {
 	first, last := p.Entries[0], p.Entries[len(p.Entries)-1]
-	begin := first.Received.UTC().Format("2006-01-02 15:04:05 MST")
-	return fmt.Sprintf("%s: %s in %d ms", begin, count(len(p.Entries), "write"), last.Since.Milliseconds())
-}
-
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
+	return fmt.Sprintf("%s: %d writes in %d ms", first.Received.UTC().Format("2006-01-02 15:04:05 MST"), len(p.Entries), last.Since.Milliseconds())
 }
 
 // picture places the writes.
@@ -142,18 +122,16 @@ func (t *Timeline) picture() *picture {
 		p.Lanes = append(p.Lanes, lanesLeft+(2*lane+1)*width/(2*len(lanes)))
 	}
 	for _, panel := range t.Panels {
-		drawn := &drawnPanel{Panel: panel, Y: p.Height, Height: titleSpace}
+		drawn := &drawnPanel{Panel: panel, Y: p.Height, Height: titleSpace + len(panel.Entries)*rowHeight + endSpace}
 		rows := map[*Entry]*row{}
-		for _, e := range panel.Entries {
-			r := &row{Entry: e, X: p.Lanes[lanes[e.actor]], Y: drawn.Height + rowHeight/2, Color: lanes[e.actor] % colors}
+		for i, e := range panel.Entries {
+			r := &row{Entry: e, X: p.Lanes[lanes[e.actor]], Y: titleSpace + i*rowHeight + rowHeight/2, Color: lanes[e.actor] % colors}
 			if cause := rows[e.Cause]; cause != nil {
 				r.From, r.Arrow = cause, arrow(cause, r, width/(2*len(lanes)))
 			}
 			rows[e] = r
 			drawn.Rows = append(drawn.Rows, r)
-			drawn.Height += rowHeight
 		}
-		drawn.Height += endSpace
 		p.Height += drawn.Height + panelSpace
 		p.Drawn = append(p.Drawn, drawn)
 	}

@@ -16,16 +16,6 @@ import (
 	"example.com/sample-controller/test/audit"
 )
 
-func TestCut(t *testing.T) {
-	for text, want := range map[string]string{
-		"": "", "12345678": "12345678", "123456789": "12345…89", "北京-上海": "北…", "a-北京-b": "a-北…-b",
-	} {
-		if got := cut(8, text); got != want {
-			t.Errorf("%s: got %s, want %s", text, got, want)
-		}
-	}
-}
-
 // hostile are names that would be harmful if they were not escaped.
 var hostile = []string{
 	"<script>alert(1)</script>", `"onload='alert(1)'`, "&amp;]]>", "{{.}}", "a\x00b\x1f\x7f", "a\nb\tc", "\xff\xfe", "\u202ereversed\u202c",

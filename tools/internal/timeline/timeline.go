@@ -167,19 +167,12 @@ func (t *Timeline) divide(entries []*Entry) {
 
 // describe sets the texts of the entries and the titles.
 func (t *Timeline) describe(kind *plan.Kind, lives sets.Set[key], entries []*Entry) {
-	namespaces, same := sets.New[string](), map[string]sets.Set[audit.Actor]{}
+	namespaces := sets.New[string]()
 	for _, e := range entries {
 		namespaces.Insert(e.Namespace)
-		if same[e.actor.Name] == nil {
-			same[e.actor.Name] = sets.New[audit.Actor]()
-		}
-		same[e.actor.Name].Insert(e.actor)
 	}
 	for _, e := range entries {
 		e.Actor, e.Object = e.actor.Name, e.Path()
-		if len(same[e.Actor]) > 1 {
-			e.Actor = e.actor.Full
-		}
 		switch {
 		case e.Name == "":
 		case len(namespaces) > 1:
