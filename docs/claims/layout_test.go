@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of docs/layout.md: its directories and its drawing of imports; of the names of code that
-// documents link; of the code that they show; and that every patch applies.
+// Tests of the directories in docs/layout.md, of the names of code that documents link, of the code
+// that they show, and that every patch applies.
 
 package claims
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,8 +18,6 @@ var (
 	// folder matches a directory in docs/layout.md: at the start of a line, or in the first
 	// cell of a table.
 	folder = regexp.MustCompile("(?m)^(?:\\| `)?([a-z][a-zA-Z0-9/-]*)/[` ]")
-	// arrow matches a line of the drawing of imports.
-	arrow = regexp.MustCompile(`(?m)^ +([a-z0-9]+) --> ([a-z0-9 &]+)$`)
 	// codeLink matches a name that a document links to the file that declares it, in this
 	// repository or in client-go.
 	codeLink = regexp.MustCompile("\\[`([A-Za-z]+)`\\]\\((\\.\\./|https://github\\.com/kubernetes/client-go/blob/v[0-9.]+/)([a-zA-Z0-9_/]+\\.go)\\)")
@@ -47,39 +44,6 @@ func TestLayoutHasTheFolders(t *testing.T) {
 				named[path] = true
 			}
 		}
-	}
-}
-
-// TestArrowsInLayoutAreTheImports compares the drawing with the imports of the code
-// without its tests and their harness. The files of package main except main.go are one box, called
-// controller.
-func TestArrowsInLayoutAreTheImports(t *testing.T) {
-	drawn, imported := map[string]bool{}, map[string]bool{}
-	for _, match := range arrow.FindAllStringSubmatch(read(t, "docs/layout.md"), -1) {
-		for to := range strings.SplitSeq(match[2], " & ") {
-			drawn[match[1]+" --> "+to] = true
-		}
-	}
-	delete(drawn, "main --> controller") // they are one package
-	ours := regexp.MustCompile("^" + goCommand(t, "list", "-m") + "/(?:internal|pkg/process|pkg/reconcile)/([a-z]+)$")
-	others := slices.DeleteFunc(tracked(t, ":(glob)*.go", ":!*_test.go"), func(file string) bool { return file == "main.go" })
-	for _, box := range [][]string{{"main", "main.go"}, append([]string{"controller"}, others...), {"", "./internal/...", "./pkg/process/...", "./pkg/reconcile/..."}} {
-		list := goCommand(t, append([]string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}, box[1:]...)...)
-		for line := range strings.Lines(list) {
-			paths := strings.Fields(line)
-			from := box[0]
-			if from == "" {
-				from = filepath.Base(paths[0])
-			}
-			for _, path := range paths[1:] {
-				if to := ours.FindStringSubmatch(path); to != nil && !strings.Contains(paths[0], "/reconciletest") {
-					imported[from+" --> "+to[1]] = true
-				}
-			}
-		}
-	}
-	if !maps.Equal(drawn, imported) {
-		t.Errorf("docs/layout.md draws %v, and the imports are %v", slices.Sorted(maps.Keys(drawn)), slices.Sorted(maps.Keys(imported)))
 	}
 }
 
