@@ -19,21 +19,30 @@ import (
 
 const root = "../../.."
 
+// TestImage pushes an image, and verifies it from another path and environment, which must not change
+// its bytes. Other tests check that other images are rejected, and what is not pushed.
 func TestImage(t *testing.T) {
-	first := newClone(t)
-	printed, archive := first.bash("make image"), "_output/image/linux_"+runtime.GOARCH+"/sample-controller.tar"
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller"
+	c := newClone(t)
+	// The Go release of the test may be older than an image requires.
+	c.bash(`GOTOOLCHAIN=local go mod edit -toolchain=none && git commit --quiet --all --message="any release"`)
+	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
+	printed := c.bash(`make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository)
+	_, digest, _ := strings.Cut(printed, "@")
+	digest, _, _ = strings.Cut(digest, " ")
+	// The clone is at another commit now; the image's commit is verified.
+	c.bash("git tag v1.9.9 && git commit --quiet --allow-empty --message=second && touch new && git rm --quiet main.go")
+	printed = c.bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata GOENV="$2"; unset LANG; go env -w GOEXPERIMENT=fieldtrack
+make verify-image IMAGE="$1"`, repository+":v1@"+digest, filepath.Join(t.TempDir(), "env"))
+	if !strings.Contains(printed, "names commit "+commit) || !strings.Contains(printed, "Verified: the commit builds the same image, "+digest) {
+		t.Errorf("make verify-image prints\n%s", printed)
+	}
 
-	t.Run("same bytes from another clone and environment", func(t *testing.T) {
-		second := clone(first, "another clone & more")
-		again := second.bash(`umask 077; export GOFLAGS=-tags=other GOAMD64=v3 TZ=Asia/Kolkata GOENV="$1"; unset LANG; go env -w GOEXPERIMENT=fieldtrack; make image`, filepath.Join(t.TempDir(), "env"))
-		if digestIn(again) == "" || digestIn(again) != digestIn(printed) {
-			t.Errorf("got %s, want %s", again, printed)
-		}
-		second.bash(`cmp "$1" "$2"`, archive, filepath.Join(first.path, archive))
-	})
 	t.Run("the license texts of this project, of Go, and of each module", func(t *testing.T) {
-		files := first.bash(`tar -xOf "$1" "$(tar -tf "$1" | grep gz$)" | tar -tz`, archive)
-		parts := strings.Fields(first.bash(`go list -m; echo "go@$1"; go version -m "_output/image/linux_$2/sample-controller" |
+		files := c.bash(`cd "_output/image/linux_$1"; tar -xOf sample-controller.tar "$(tar -tf sample-controller.tar | grep gz$)" | tar -tz`, runtime.GOARCH)
+		parts := strings.Fields(c.bash(`go list -m; echo "go@$1"; go version -m "_output/image/linux_$2/sample-controller" |
   awk '$1 == "dep" { print $2 "@" $3 }'`, runtime.Version(), runtime.GOARCH))
 		if len(parts) < 12 {
 			t.Errorf("only %d modules in the program: %s", len(parts), parts)
@@ -44,42 +53,18 @@ func TestImage(t *testing.T) {
 			}
 		}
 	})
-	t.Run("Docker's context has what git has", func(t *testing.T) {
-		// Git evaluates the patterns, with a slash before each, because they are relative to
-		// the top directory, unlike the patterns in a .gitignore.
-		first.bash(`sed -E '/^(#|!|$|\*\*\/)/! s|^/?|/|' .dockerignore >.git/patterns`)
-		if kept := first.bash("git ls-files --cached --ignored --exclude-from=.git/patterns"); kept != "" {
-			t.Errorf(".dockerignore excludes these files, so that the program's version would end with +dirty:\n%s", kept)
-		}
-		if sent := first.bash("git ls-files --others --directory --exclude-from=.git/patterns"); sent != "" {
-			t.Errorf(".dockerignore does not exclude these files, which git does not have:\n%s", sent)
-		}
-	})
 }
 
-// digestIn returns the digest that make image or make push-image has printed.
-func digestIn(printed string) string {
-	_, rest, _ := strings.Cut(printed, "@")
-	digest, _, _ := strings.Cut(rest, " ")
-	return digest
-}
-
-// TestVerifyImage pushes an image and verifies it. Other tests check that other images are rejected,
-// and what is not pushed.
-func TestVerifyImage(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	defer server.Close()
-	repository := strings.TrimPrefix(server.URL, "http://") + "/team/controller"
+// TestDockersContextHasWhatGitHas evaluates the patterns with git, with a slash before each, because
+// they are relative to the top directory, unlike the patterns in a .gitignore.
+func TestDockersContextHasWhatGitHas(t *testing.T) {
 	c := newClone(t)
-	// The Go release of the test may be older than an image requires.
-	c.bash(`GOTOOLCHAIN=local go mod edit -toolchain=none && git commit --quiet --all --message="any release"`)
-	commit := strings.TrimSpace(c.bash("git rev-parse HEAD"))
-	digest := digestIn(c.bash(`make push-image IMAGE="$1:v1" IMAGE_PLATFORMS="linux/$(go env GOHOSTARCH)"`, repository))
-	// The clone is at another commit now; the image's commit is verified.
-	c.bash("git tag v1.9.9 && git commit --quiet --allow-empty --message=second && touch new && git rm --quiet main.go")
-	printed := c.bash(`make verify-image IMAGE="$1:v1@$2"`, repository, digest)
-	if !strings.Contains(printed, "names commit "+commit) || !strings.Contains(printed, "Verified: the commit builds the same image, "+digest) {
-		t.Errorf("make verify-image prints\n%s", printed)
+	c.bash(`sed -E '/^(#|!|$|\*\*\/)/! s|^/?|/|' .dockerignore >.git/patterns && mkdir bin _output && touch bin/a _output/a sample-controller`)
+	if kept := c.bash("git ls-files --cached --ignored --exclude-from=.git/patterns"); kept != "" {
+		t.Errorf(".dockerignore excludes these files, so that the program's version would end with +dirty:\n%s", kept)
+	}
+	if sent := c.bash("git ls-files --others --directory --exclude-from=.git/patterns"); sent != "" {
+		t.Errorf(".dockerignore does not exclude these files, which git does not have:\n%s", sent)
 	}
 }
 
