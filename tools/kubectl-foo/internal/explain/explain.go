@@ -101,7 +101,31 @@ func Of(s *Subject) (*Explanation, error) {
 	for _, missing := range s.Missing {
 		e.Missing = append(e.Missing, missing.Error())
 	}
+	e.adviseOnce()
 	return e, nil
+}
+
+// adviseOnce removes advice that an earlier finding has.
+func (e *Explanation) adviseOnce() {
+	said := map[string]bool{}
+	check := func(findings []Finding) {
+		for i, finding := range findings {
+			if said[finding.Advice] {
+				findings[i].Advice = ""
+			}
+			said[finding.Advice] = true
+		}
+	}
+	var checkNodes func(nodes []Node)
+	checkNodes = func(nodes []Node) {
+		for _, node := range nodes {
+			check(node.Waits)
+			checkNodes(node.Below)
+		}
+	}
+	said[e.State.Advice], said[e.Controller.Advice] = true, true
+	check(e.Findings)
+	checkNodes(e.Has)
 }
 
 // addState adds the state that the Foo's conditions report.
@@ -203,7 +227,7 @@ func (s *Subject) age(since time.Time) string {
 
 // Print prints an explanation as text, with at most maxEvents Events.
 func (e *Explanation) Print(printer *report.Printer, maxEvents int) error {
-	out := &screen{printer, map[string]bool{}}
+	out := &screen{printer}
 	out.Printf("%s %s/%s\n", e.Kind, e.Namespace, e.Name)
 	since := ""
 	if e.Since != "" {
@@ -245,22 +269,16 @@ func (e *Explanation) printEvents(out *screen, most int) {
 	}
 }
 
-// screen prints each piece of advice once.
-type screen struct {
-	*report.Printer
+// screen prints the parts of an explanation.
+type screen struct{ *report.Printer }
 
-	advised map[string]bool
-}
-
-// finding prints a finding and, on the next line, advice that was not printed before.
+// finding prints a finding and, on the next line, advice.
 func (s *screen) finding(indent string, finding Finding) {
 	s.Printf("%s%s\n", indent, finding.Text)
-	if finding.Advice == "" || s.advised[finding.Advice] {
-		return
+	if finding.Advice != "" {
+		margin := len(indent) - len(strings.TrimLeft(indent, " "))
+		s.Printf("%s-> %s\n", strings.Repeat(" ", margin+2), finding.Advice)
 	}
-	s.advised[finding.Advice] = true
-	margin := len(indent) - len(strings.TrimLeft(indent, " "))
-	s.Printf("%s-> %s\n", strings.Repeat(" ", margin+2), finding.Advice)
 }
 
 func (s *screen) nodes(nodes []Node, indent string) {

@@ -4,8 +4,8 @@
 // current state, what the controller would write, and who wrote what. Like the other commands,
 // it uses the packages explain and report, and writes nothing.
 //
-// The page asks for its state every two seconds. state.go reads it, server.go rejects requests
-// without the token, and the directory page contains the page itself.
+// view.go reads what the page shows, server.go rejects requests without the token, and the directory
+// page contains the page's template. Its script asks for a fresh copy every two seconds.
 package ui
 
 import (
@@ -14,27 +14,32 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
+	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
 //go:embed page
 var files embed.FS
 
-var index = template.Must(template.ParseFS(files, "page/index.html"))
+var index = template.Must(template.New("index.html").Funcs(template.FuncMap{
+	"ready": report.Ready, "hasPrefix": strings.HasPrefix, "lines": func(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") },
+}).ParseFS(files, "page/index.html"))
 
 // Serve serves the page on a port of 127.0.0.1 until ctx is done. Once there is something to show,
 // it prints the address to open. Anyone who knows the address can read the page.
@@ -45,14 +50,14 @@ func Serve(ctx context.Context, o Options, port uint16, out io.Writer) error {
 		return err
 	}
 	defer listener.Close()
-	state, err := page.state(ctx, cache.ObjectName{})
+	first, err := page.view(ctx, cache.ObjectName{})
 	switch {
 	case ctx.Err() != nil:
 		return nil // Ctrl-C
 	case err != nil:
 		return err
-	case state.Problem != "":
-		return errors.New(state.Problem)
+	case first.Problem != "":
+		return errors.New(first.Problem)
 	}
 	address, token := listener.Addr().String(), rand.Text()
 	fmt.Fprintf(out, "http://%s/?token=%s\n", address, token)
@@ -70,25 +75,29 @@ func Serve(ctx context.Context, o Options, port uint16, out io.Writer) error {
 	return nil
 }
 
-// handler answers all requests.
+// handler answers all requests. The page without a Foo redirects to the first that is not ready.
 func handler(page *page, token string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = index.Execute(w, struct{ Token string }{token})
+		selected := nameOf(r)
+		view, err := page.view(r.Context(), selected)
+		switch {
+		case err != nil:
+			w.WriteHeader(http.StatusBadGateway)
+			_ = index.ExecuteTemplate(w, "problem", "out of date: "+err.Error())
+		case selected.Name == "" && len(view.Items) > 0:
+			first := view.Items[max(0, slices.IndexFunc(view.Items, func(i *item) bool { return i.Condition.Status != metav1.ConditionTrue }))]
+			query := url.Values{"token": {token}, "namespace": {first.Namespace}, "name": {first.Name}}
+			http.Redirect(w, r, "/?"+query.Encode(), http.StatusFound)
+		default:
+			view.Token = token
+			_ = index.Execute(w, view)
+		}
 	})
-	for _, path := range []string{"/style.css", "/icon.svg", "/app.js", "/dom.js", "/panels.js"} {
+	for _, path := range []string{"/style.css", "/icon.svg", "/follow.js"} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, files, "page"+path) })
 	}
-	mux.HandleFunc("/state", func(w http.ResponseWriter, r *http.Request) {
-		state, err := page.state(r.Context(), nameOf(r))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(state) // escapes <, > and &
-	})
 	mux.HandleFunc("/timeline.svg", func(w http.ResponseWriter, r *http.Request) {
 		var svg bytes.Buffer
 		if err := page.draw(&svg, nameOf(r), (*timeline.Timeline).WriteSVG); err != nil {

@@ -79,7 +79,7 @@ func TestALostServerIsAnError(t *testing.T) {
 	footest.Must(t, err)
 	page := &page{Options: Options{Cluster: lost, Kinds: kinds.Declared(kinds.Options{})}}
 	got := httptest.NewRecorder()
-	handler(page, token).ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/state", http.NoBody))
+	handler(page, token).ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
 	if got.Code != http.StatusBadGateway || !strings.Contains(got.Body.String(), "connection refused") {
 		t.Errorf("status %d: %s", got.Code, got.Body)
 	}

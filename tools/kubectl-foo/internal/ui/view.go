@@ -14,16 +14,15 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/tools/cache"
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
-	"example.com/sample-controller/pkg/reconcile/plan"
 	"example.com/sample-controller/test/audit"
 	"example.com/sample-controller/tools/internal/timeline"
 	"example.com/sample-controller/tools/kubectl-foo/internal/cluster"
 	"example.com/sample-controller/tools/kubectl-foo/internal/explain"
-	"example.com/sample-controller/tools/kubectl-foo/internal/report"
 )
 
 // readTimeout limits the time that a request takes.
@@ -49,67 +48,73 @@ type page struct {
 	log   timeline.Log
 }
 
-// stateView is everything on the page.
-type stateView struct {
+// view is everything on the page, for its template.
+type view struct {
+	Token string
 	// Namespace is "" for all.
-	Namespace  string             `json:"namespace"`
-	Controller explain.Controller `json:"controller"`
+	Namespace  string
+	Controller explain.Controller
 	// Problem is why the page may be incomplete, or "".
-	Problem string    `json:"problem"`
-	Items   []rowView `json:"items"`
+	Problem string
+	Items   []*item
 	// Detail is about the selected Foo, or nil.
-	Detail *detailView `json:"detail"`
+	Detail *detail
 }
 
-// rowView is a row of the list. Status is the status of the condition Ready, or "".
-type rowView struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Status    string `json:"status"`
-	Reason    string `json:"reason"`
-	Age       string `json:"age"`
+// item is a Foo in the list. Its name may contain its kind.
+type item struct {
+	Namespace, Name, Age string
+	// Condition is the condition Ready, if there is one.
+	Condition  metav1.Condition
+	IsSelected bool
 }
 
-// detailView has everything about one Foo, or an Error.
-type detailView struct {
-	rowView
+// detail has everything about one Foo, or an Error.
+type detail struct {
+	*item
 
-	Why    *explain.Explanation `json:"why,omitempty"`
-	Before string               `json:"before"` // the condition in words, and as the next sync writes it
-	After  string               `json:"after"`
+	Why *explain.Explanation
 	// Timeline is the text of the timeline, and NoTimeline why there is none.
-	Timeline   string `json:"timeline"`
-	NoTimeline string `json:"noTimeline"`
-	Error      string `json:"error,omitempty"`
+	Timeline, NoTimeline string
+	Error                string
 }
 
-// state returns everything on the page, with the details of a Foo unless its name is "".
-func (p *page) state(ctx context.Context, selected cache.ObjectName) (*stateView, error) {
+// view reads everything on the page, with the details of a Foo unless its name is "".
+func (p *page) view(ctx context.Context, selected cache.ObjectName) (*view, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	s := &explain.Subject{Lease: p.Cluster.Lease(ctx, p.Lease), Now: time.Now()}
-	view := &stateView{Namespace: p.Cluster.Namespace, Controller: s.Controller(), Items: []rowView{}}
+	v := &view{Namespace: p.Cluster.Namespace, Controller: s.Controller()}
+	if selected.Name != "" {
+		v.Detail = &detail{item: &item{Namespace: selected.Namespace, Name: selected.Name}}
+	}
 	for _, kind := range p.Kinds {
 		owners, err := p.Cluster.ListOwners(ctx, kind, "")
 		if err != nil {
 			return nil, err
 		}
 		for _, owner := range owners {
-			view.Items = append(view.Items, p.row(kind, owner))
+			found := &item{Namespace: owner.GetNamespace(), Name: p.Kinds.Argument(kind, owner.GetName()), Age: duration.HumanDuration(time.Since(owner.GetCreationTimestamp().Time))}
+			if condition := meta.FindStatusCondition(owner.GetConditions(), samplev1alpha1.ConditionReady); condition != nil {
+				found.Condition = *condition
+			}
+			if found.IsSelected = found.Namespace == selected.Namespace && found.Name == selected.Name; found.IsSelected {
+				v.Detail.item = found
+			}
+			v.Items = append(v.Items, found)
 		}
 	}
 	if p.Audit != "" {
 		if err := p.readLog(); err != nil {
-			view.Problem = fmt.Sprintf("the audit log: %v", err)
+			v.Problem = fmt.Sprintf("the audit log: %v", err)
 		}
 	}
-	if selected.Name != "" {
-		view.Detail = &detailView{rowView: rowView{Namespace: selected.Namespace, Name: selected.Name}}
-		if err := p.addDetail(ctx, s, view.Detail, selected); err != nil {
-			view.Detail.Error = err.Error()
+	if v.Detail != nil {
+		if err := p.addDetail(ctx, s, v.Detail, selected); err != nil {
+			v.Detail.Error = err.Error()
 		}
 	}
-	return view, nil
+	return v, nil
 }
 
 // readLog reads the new part of the audit log. Lines that are not events are skipped, and cause an
@@ -124,19 +129,8 @@ func (p *page) readLog() error {
 	return err
 }
 
-func (p *page) row(kind *plan.Kind, owner plan.Owner) rowView {
-	row := rowView{
-		Namespace: owner.GetNamespace(), Name: p.Kinds.Argument(kind, owner.GetName()),
-		Age: duration.HumanDuration(time.Since(owner.GetCreationTimestamp().Time)),
-	}
-	if condition := meta.FindStatusCondition(owner.GetConditions(), samplev1alpha1.ConditionReady); condition != nil {
-		row.Status, row.Reason = string(condition.Status), condition.Reason
-	}
-	return row
-}
-
 // addDetail adds the details of a Foo, whose name may contain its kind.
-func (p *page) addDetail(ctx context.Context, s *explain.Subject, view *detailView, selected cache.ObjectName) (err error) {
+func (p *page) addDetail(ctx context.Context, s *explain.Subject, d *detail, selected cache.ObjectName) error {
 	kind, name, err := p.Kinds.Parse(selected.Name)
 	if err != nil {
 		return err
@@ -144,18 +138,14 @@ func (p *page) addDetail(ctx context.Context, s *explain.Subject, view *detailVi
 	if err := s.Read(ctx, p.Cluster.In(selected.Namespace), kind, name); err != nil {
 		return err
 	}
-	if view.Why, err = explain.Of(s); err != nil {
+	if d.Why, err = explain.Of(s); err != nil {
 		return err
-	}
-	view.rowView, view.Before = p.row(kind, s.Owner), report.Ready(s.Owner)
-	if view.Why.Next.Status != nil {
-		view.After = report.Ready(view.Why.Next.Sync.After)
 	}
 	var text bytes.Buffer
 	if err := p.draw(&text, selected, (*timeline.Timeline).WriteText); err != nil {
-		view.NoTimeline = err.Error()
+		d.NoTimeline = err.Error()
 	}
-	view.Timeline = text.String()
+	d.Timeline = text.String()
 	return nil
 }
 
