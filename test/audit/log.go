@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -99,9 +98,8 @@ func readFrom(path string, offset int64) ([]byte, error) {
 const longestLine = 32 << 20
 
 // ReadFile calls yield with each write of a log, and holds one line in memory at a time. The
-// path "-" means stdin. The log may be compressed by gzip after a rotation, may begin and end
-// in the middle of a line, and may contain lines that are not events. What ReadFile skips, it
-// says in messages.
+// path "-" means stdin. The log may begin and end in the middle of a line, and may contain lines
+// that are not events. What ReadFile skips, it says in messages.
 func ReadFile(path string, stdin io.Reader, yield func(Write), messages io.Writer) error {
 	name, source := "standard input", stdin
 	if path != "-" {
@@ -112,11 +110,7 @@ func ReadFile(path string, stdin io.Reader, yield func(Write), messages io.Write
 		defer file.Close()
 		name, source = path, file
 	}
-	unpacked, err := unpack(source)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
-	}
-	lines, good, err := readLines(unpacked, yield)
+	lines, good, err := readLines(source, yield)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reading %s: after %d lines: %w", name, lines, err)
@@ -149,20 +143,7 @@ func readLines(r io.Reader, yield func(Write)) (lines, good int, err error) {
 			yield(*write)
 		}
 	}
-	err = scanner.Err()
-	if errors.Is(err, io.ErrUnexpectedEOF) { // the end of a compressed log is missing
-		return lines + 1, good, nil
-	}
-	return lines, good, err
-}
-
-// unpack returns a reader that decompresses gzip, and returns anything else unchanged.
-func unpack(r io.Reader) (io.Reader, error) {
-	reader := bufio.NewReader(r)
-	if magic, err := reader.Peek(2); err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return reader, nil //nolint:nilerr // a file of one byte is not gzip, and the next read returns any other error
-	}
-	return gzip.NewReader(reader)
+	return lines, good, scanner.Err()
 }
 
 // The names of kubelets, and of kwok, which simulates them in the development cluster.

@@ -144,7 +144,7 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 		Short: "Draw a Foo's history from an audit log",
 		Long:  timelineHelp,
 		Example: `  kubectl foo timeline example-foo --audit audit.log
-  kubectl foo timeline example-foo --audit audit-1.log.gz,audit.log -o svg >example-foo.svg`,
+  zcat audit-1.log.gz | kubectl foo timeline example-foo --audit -,audit.log -o svg >example-foo.svg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			kind, name, err := kindsWith("").Parse(args[0])
@@ -155,7 +155,7 @@ func newTimelineCommand(config *genericclioptions.ConfigFlags, streams genericio
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&paths, "audit", nil, "Audit logs, as JSON lines, plain or compressed with gzip; - means standard input.")
+	flags.StringSliceVar(&paths, "audit", nil, "Audit logs, as JSON lines; - means standard input.")
 	flags.StringVarP(config.Namespace, "namespace", "n", "", "Namespace of the Foo; by default, all namespaces with a Foo of this name.")
 	flags.StringVar(&log.You, "you", "", "User in the audit log to call \"you\".")
 	flags.StringVarP(&output, "output", "o", output, "Output format: text or svg.")
