@@ -10,15 +10,15 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	apitypes "k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -35,6 +35,7 @@ type Cluster struct {
 	Namespace string
 
 	config *rest.Config
+	client dynamic.Interface
 }
 
 // New returns the cluster that kubectl's usual flags select.
@@ -44,8 +45,10 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 		return nil, err
 	}
 	config.QPS = -1 // the API server's own limits are enough
-	// Protobuf takes half as long as JSON. Custom resources have only JSON.
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
 	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, err
@@ -53,16 +56,21 @@ func New(flags *genericclioptions.ConfigFlags, allNamespaces bool) (*Cluster, er
 	if allNamespaces {
 		namespace = metav1.NamespaceAll
 	}
-	return &Cluster{namespace, config}, nil
+	return &Cluster{namespace, config, client}, nil
 }
 
 // In returns the cluster with another namespace to read.
-func (c *Cluster) In(namespace string) *Cluster { return &Cluster{namespace, c.config} }
+func (c *Cluster) In(namespace string) *Cluster { return &Cluster{namespace, c.config, c.client} }
 
-// Find reads resources. missing has an error for each optional resource that the account may not read.
+// Find reads resources, each once. missing has an error for each optional resource that the account may not read.
 func (c *Cluster) Find(ctx context.Context, resources []Resource) (world preview.World, missing []error, err error) {
 	world = preview.World{}
+	read := sets.New[schema.GroupVersionResource]()
 	for _, r := range resources {
+		if read.Has(r.GroupVersionResource) {
+			continue
+		}
+		read.Insert(r.GroupVersionResource)
 		err := c.eachOf(ctx, r, "", func(object plan.Object) { world.Add(r.GroupVersionResource, object) })
 		switch {
 		case r.IsOptional && apierrors.IsForbidden(err):
@@ -114,25 +122,25 @@ func (c *Cluster) Lease(ctx context.Context, name cache.ObjectName) Lease {
 
 // eachOf lists the objects of a resource, or the one with a name.
 func (c *Cluster) eachOf(ctx context.Context, r Resource, name string, do func(object plan.Object)) error {
-	client, err := c.clientOf(r.GroupVersionResource)
-	if err != nil {
-		return err
-	}
-	list, err := types.New(r.GroupVersion().WithKind(r.Kind + "List"))
-	if err != nil {
-		return err
-	}
-	request := client.Get().NamespaceIfScoped(c.Namespace, c.Namespace != "").Resource(r.Resource)
+	var opts metav1.ListOptions
 	if name != "" {
-		request = request.Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, name).String())
+		opts.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 	}
-	if err := request.Do(ctx).Into(list); err != nil {
+	list, err := c.client.Resource(r.GroupVersionResource).Namespace(c.Namespace).List(ctx, opts)
+	if err != nil {
 		return describe(err, "list", r.GroupResource())
 	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
-		do(item.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
-		return nil
-	})
+	for i := range list.Items {
+		object, err := types.New(r.GroupVersion().WithKind(r.Kind))
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, object)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", r.Kind, list.Items[i].GetName(), err)
+		}
+		do(object.(plan.Object)) //nolint:forcetypeassert // all kinds of the API are objects
+	}
+	return nil
 }
 
 // types has the types of all resources.
@@ -141,17 +149,6 @@ var types = func() *runtime.Scheme {
 	utilruntime.Must(errors.Join(scheme.AddToScheme(types), fooscheme.AddToScheme(types)))
 	return types
 }()
-
-// clientOf returns a client for a resource's group and version.
-func (c *Cluster) clientOf(resource schema.GroupVersionResource) (*rest.RESTClient, error) {
-	config, version := rest.CopyConfig(c.config), resource.GroupVersion()
-	config.GroupVersion, config.APIPath = &version, "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
-	if version.Group == "" {
-		config.APIPath = "/api"
-	}
-	return rest.RESTClientFor(config)
-}
 
 // describe adds what failed, and the permission or the definition that is missing.
 func describe(err error, verb string, resource schema.GroupResource) error {
@@ -166,14 +163,11 @@ func describe(err error, verb string, resource schema.GroupResource) error {
 
 // Annotate sets an annotation of an object.
 func (c *Cluster) Annotate(ctx context.Context, resource schema.GroupVersionResource, object plan.Object, key, value string, isDryRun bool) error {
-	client, err := c.clientOf(resource)
-	if err != nil {
-		return err
-	}
-	request := client.Patch(apitypes.MergePatchType).Namespace(object.GetNamespace()).Resource(resource.Resource).Name(object.GetName())
+	opts := metav1.PatchOptions{FieldManager: "kubectl-foo"}
 	if isDryRun {
-		request.Param("dryRun", metav1.DryRunAll)
+		opts.DryRun = []string{metav1.DryRunAll}
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, object.GetUID(), key, value)
-	return request.Param("fieldManager", "kubectl-foo").Body([]byte(patch)).Do(ctx).Error()
+	_, err := c.client.Resource(resource).Namespace(object.GetNamespace()).Patch(ctx, object.GetName(), apitypes.MergePatchType, []byte(patch), opts)
+	return err
 }

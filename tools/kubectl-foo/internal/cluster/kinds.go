@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,7 +68,7 @@ func (k Kinds) Children() []Resource {
 	var children []Resource
 	for _, kind := range k {
 		for _, row := range kind.Children {
-			children = adding(children, Resource{GroupVersionResource: row.Resource, Kind: row.Kind})
+			children = append(children, Resource{GroupVersionResource: row.Resource, Kind: row.Kind})
 		}
 	}
 	return children
@@ -83,14 +82,4 @@ var (
 )
 
 // Explaining returns the resources that explain owners: their children, and what these lead to.
-func (k Kinds) Explaining() []Resource { return adding(k.Children(), ReplicaSets, Pods, Events) }
-
-// adding adds resources that are not in the list yet.
-func adding(to []Resource, resources ...Resource) []Resource {
-	for _, r := range resources {
-		if !slices.ContainsFunc(to, func(known Resource) bool { return known.GroupVersionResource == r.GroupVersionResource }) {
-			to = append(to, r)
-		}
-	}
-	return to
-}
+func (k Kinds) Explaining() []Resource { return append(k.Children(), ReplicaSets, Pods, Events) }
