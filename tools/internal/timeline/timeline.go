@@ -94,27 +94,25 @@ type Entry struct {
 var errNothing = errors.New("there are no writes to such an object")
 
 // Of returns the timeline of an object of a kind, such as a Foo. An empty namespace or name means
-// all.
+// any.
 func (l *Log) Of(kind *plan.Kind, namespace, name string) (*Timeline, error) {
 	all := l.ordered()
 	owners := ownersOf(kind, all)
-	lives := sets.New[key]()
 	var chosen []*Entry
 	for _, e := range all {
 		root := owners.root(e)
 		wanted := (namespace == "" || root.namespace == namespace) && (name == "" || root.name == name)
 		if owners.isRoot(root) && wanted {
 			chosen = append(chosen, e)
-			lives.Insert(root)
 		}
 	}
-	t := &Timeline{Others: l.background + len(all) - len(chosen)}
+	t := &Timeline{Title: "The life of " + kind.Name + " " + name, Others: l.background + len(all) - len(chosen)}
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("%w, but %d other writes", errNothing, t.Others)
 	}
 	owners.findCauses(chosen)
 	t.divide(chosen)
-	t.describe(kind, lives, chosen)
+	t.describe(chosen)
 	return t, nil
 }
 
@@ -133,30 +131,21 @@ func (l *Log) ordered() []*Entry {
 	return all
 }
 
-const (
-	// inARow is the longest time between a person's writes that count as one act.
-	inARow = 300 * time.Millisecond
-	// quiet is the time without writes after which a write without a cause starts a panel.
-	quiet = 5 * time.Second
-)
+// quiet is the time without writes after which a write without a cause starts a panel.
+const quiet = 5 * time.Second
 
 // divide puts each entry into the panel of its cause.
 func (t *Timeline) divide(entries []*Entry) {
-	var last, act *Entry
+	var last *Entry
 	for _, e := range entries {
 		switch {
 		case e.Cause != nil:
 			e.Panel = e.Cause.Panel
-		case e.acts && act != nil && act.actor == e.actor && act.Verb == e.Verb && e.Received.Sub(act.Received) <= inARow:
-			e.Panel = act.Panel // for example kubectl apply -f with several objects
 		case e.acts || last == nil || e.Received.Sub(last.Received) > quiet:
 			t.Panels = append(t.Panels, Panel{})
 			e.Panel = len(t.Panels)
 		default:
 			e.Panel = len(t.Panels)
-		}
-		if e.acts {
-			act = e
 		}
 		last = e
 		panel := &t.Panels[e.Panel-1]
@@ -166,7 +155,7 @@ func (t *Timeline) divide(entries []*Entry) {
 }
 
 // describe sets the texts of the entries and the titles.
-func (t *Timeline) describe(kind *plan.Kind, lives sets.Set[key], entries []*Entry) {
+func (t *Timeline) describe(entries []*Entry) {
 	namespaces := sets.New[string]()
 	for _, e := range entries {
 		namespaces.Insert(e.Namespace)
@@ -187,33 +176,14 @@ func (t *Timeline) describe(kind *plan.Kind, lives sets.Set[key], entries []*Ent
 			*text = printable.Quote(*text)
 		}
 	}
-	t.Title = fmt.Sprintf("The lives of %d %ss", len(lives), kind.Name)
-	if len(lives) == 1 {
-		t.Title = "The life of " + kind.Name + " " + lives.UnsortedList()[0].name
-	}
 	if len(namespaces) == 1 {
 		t.Title += " in " + entries[0].Namespace
 	}
 	t.Title = printable.Quote(t.Title)
 	for i := range t.Panels {
-		t.Panels[i].Title = titleOf(t.Panels[i].Entries)
+		first := t.Panels[i].Entries[0]
+		t.Panels[i].Title = fmt.Sprintf("%s: %s %s", first.Actor, first.Verb, first.Object)
 	}
-}
-
-// titleOf returns the title of a panel.
-func titleOf(entries []*Entry) string {
-	first := entries[0]
-	title := fmt.Sprintf("%s: %s %s", first.Actor, first.Verb, first.Object)
-	more := 0
-	for _, e := range entries[1:] {
-		if e.Cause == nil && e.actor == first.actor {
-			more++
-		}
-	}
-	if more > 0 {
-		title += fmt.Sprintf(", and %d more", more)
-	}
-	return title
 }
 
 // noteOf describes in a few words the status or the desired state that a write has set.
