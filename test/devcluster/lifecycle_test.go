@@ -73,7 +73,6 @@ func killComponent(t *testing.T, d *supervisor, component string) {
 
 func TestRestartWithKeptData(t *testing.T) {
 	dir := t.TempDir()
-	kubeconfig := filepath.Join(t.TempDir(), "config")
 	first := up(t, dir, "-keep")
 	first.kubectl("create", "configmap", "a", "--from-literal=b=c")
 	first.kubectl("create", "deployment", "web", "--image=nginx")
@@ -84,26 +83,25 @@ func TestRestartWithKeptData(t *testing.T) {
 	}
 	first.checkNoProcess()
 
-	second := up(t, dir, "-kubeconfig", kubeconfig)
-	if got := second.kubectl("--kubeconfig", kubeconfig, "get", "configmap", "a", "-o", "jsonpath={.data.b}"); got != "c" {
+	second := up(t, dir)
+	if got := second.kubectl("get", "configmap", "a", "-o", "jsonpath={.data.b}"); got != "c" {
 		t.Errorf("the ConfigMap contains %q", got)
 	}
 	// A token from before the restart is valid, because the signing key and the authority
 	// are the same.
-	server := second.kubectl("--kubeconfig", kubeconfig, "config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
+	server := second.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
 	user := second.kubectl("--kubeconfig", os.DevNull, "--server", server, "--token", token,
 		"--certificate-authority", filepath.Join(dir, "pki", "ca.crt"), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	if user != "system:serviceaccount:default:default" {
 		t.Errorf("the user of the token is %q", user)
 	}
 	// The controllers start at once, without waiting for the leases of processes that have ended.
-	second.kubectl("--kubeconfig", kubeconfig, "scale", "deployment/web", "--replicas=3")
-	second.kubectl("--kubeconfig", kubeconfig, "rollout", "status", "deployment/web", "--timeout=25s")
+	second.kubectl("scale", "deployment/web", "--replicas=3")
+	second.kubectl("rollout", "status", "deployment/web", "--timeout=25s")
 	if code := second.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	checkGone(t, dir)
-	checkGone(t, kubeconfig)
 }
 
 // TestSecondSignal runs a command that ignores SIGTERM: the second signal kills it at
@@ -137,7 +135,7 @@ func TestBadCommandLines(t *testing.T) {
 		says string
 	}{
 		{"up -nodes many", 2, "-nodes"},
-		{"up -kubeconfig /no/such/directory/config", 1, "-kubeconfig /no/such/directory/config: "},
+		{"up -data-dir /dev/null/data", 1, "-data-dir: "},
 		{"run -- no-such-command", 127, "no-such-command"},
 		{"dance", 2, `unknown command "dance"`},
 	} {

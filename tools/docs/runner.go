@@ -197,8 +197,9 @@ func (r *runner) startCluster(ctx context.Context) error {
 		}
 	}
 	r.cluster = &step{options: options{background: true, until: "export KUBECONFIG=", timeout: 3 * time.Minute}, text: `mkdir -p ~/.kube
+ln -sfn ../devcluster/kubeconfig ~/.kube/config
 cd ` + quote(r.sandbox.copy) + `
-exec bin/devcluster up -data-dir="$HOME/devcluster" -kubeconfig="$HOME/.kube/config"
+exec bin/devcluster up -data-dir="$HOME/devcluster"
 `}
 	if err := r.run(ctx, r.cluster); err != nil {
 		return err

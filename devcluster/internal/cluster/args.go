@@ -5,7 +5,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -60,15 +59,15 @@ func httpsURL(port int) string { return fmt.Sprintf("https://%s:%d", loopback, p
 
 // etcdArgs returns etcd's arguments. If durable is false, etcd leaves it to the operating
 // system when writes reach the disk.
-func etcdArgs(l layout, p Ports, durable bool) []string {
+func etcdArgs(l layout, p ports, durable bool) []string {
 	args := []string{
 		"--name=devcluster",
 		"--data-dir=" + l.etcdData(),
-		"--listen-client-urls=" + httpsURL(p.Etcd),
-		"--advertise-client-urls=" + httpsURL(p.Etcd),
-		"--listen-peer-urls=" + httpsURL(p.EtcdPeer),
-		"--initial-advertise-peer-urls=" + httpsURL(p.EtcdPeer),
-		"--initial-cluster=devcluster=" + httpsURL(p.EtcdPeer),
+		"--listen-client-urls=" + httpsURL(p.etcd),
+		"--advertise-client-urls=" + httpsURL(p.etcd),
+		"--listen-peer-urls=" + httpsURL(p.etcdPeer),
+		"--initial-advertise-peer-urls=" + httpsURL(p.etcdPeer),
+		"--initial-cluster=devcluster=" + httpsURL(p.etcdPeer),
 		"--socket-reuse-port=true",
 		"--client-cert-auth=true",
 		"--trusted-ca-file=" + l.cert(etcdCA),
@@ -86,11 +85,11 @@ func etcdArgs(l layout, p Ports, durable bool) []string {
 	return args
 }
 
-func apiServerArgs(l layout, p Ports) []string {
+func apiServerArgs(l layout, p ports) []string {
 	return []string{
 		"--bind-address=" + loopback,
 		"--advertise-address=" + loopback,
-		fmt.Sprintf("--secure-port=%d", p.API),
+		fmt.Sprintf("--secure-port=%d", p.api),
 		"--permit-port-sharing=true",
 		// The Service kubernetes has no endpoint, because an endpoint must not be a
 		// loopback address.
@@ -99,17 +98,10 @@ func apiServerArgs(l layout, p Ports) []string {
 		"--tls-cert-file=" + l.cert(apiServer),
 		"--tls-private-key-file=" + l.key(apiServer),
 		"--client-ca-file=" + l.cert(clusterCA),
-		"--etcd-servers=" + httpsURL(p.Etcd),
+		"--etcd-servers=" + httpsURL(p.etcd),
 		"--etcd-cafile=" + l.cert(etcdCA),
 		"--etcd-certfile=" + l.cert(etcdClient),
 		"--etcd-keyfile=" + l.key(etcdClient),
-		"--requestheader-client-ca-file=" + l.cert(frontProxyCA),
-		"--requestheader-allowed-names=" + frontProxyClient,
-		"--requestheader-username-headers=X-Remote-User",
-		"--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + l.cert(frontProxyClient),
-		"--proxy-client-key-file=" + l.key(frontProxyClient),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-signing-key-file=" + l.serviceAccountKey(),
 		"--service-account-key-file=" + l.serviceAccountPublicKey(),
@@ -120,8 +112,8 @@ func apiServerArgs(l layout, p Ports) []string {
 	}
 }
 
-func controllerManagerArgs(l layout, p Ports) []string {
-	return append(servingArgs(l, ControllerManager, p.ControllerManager),
+func controllerManagerArgs(l layout, p ports) []string {
+	return append(servingArgs(l, ControllerManager, p.controllerManager),
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+l.serviceAccountKey(),
 		"--root-ca-file="+l.cert(clusterCA),
@@ -131,8 +123,8 @@ func controllerManagerArgs(l layout, p Ports) []string {
 	)
 }
 
-func schedulerArgs(l layout, p Ports) []string {
-	return servingArgs(l, Scheduler, p.Scheduler)
+func schedulerArgs(l layout, p ports) []string {
+	return servingArgs(l, Scheduler, p.scheduler)
 }
 
 // servingArgs returns the arguments that kube-controller-manager and kube-scheduler
@@ -199,68 +191,46 @@ func (h portHolds) release() {
 	}
 }
 
-// holdPort reserves a port of 127.0.0.1: the wanted one, or any free one for 0. It returns
-// the port, and the descriptor for portHolds.
-func holdPort(wanted int) (port, fd int, err error) {
+// holdPort reserves any free port of 127.0.0.1. It returns the port, and the descriptor for
+// portHolds.
+func holdPort() (port, fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); err != nil {
 		return 0, 0, os.NewSyscallError("socket", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = unix.Close(fd)
-		}
-	}()
 	unix.CloseOnExec(fd)
-	if wanted != 0 {
-		// Connections of an earlier cluster that are still in TIME_WAIT must not block
-		// the port.
-		if err := setOption(fd, unix.SO_REUSEADDR, 1); err != nil {
-			return 0, fd, err
-		}
+	err = os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	if err == nil {
+		// Enable sharing only after Bind, which could otherwise choose a port that another
+		// cluster holds.
+		err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: wanted, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return 0, fd, describeBindError(wanted, err)
+	var name unix.Sockaddr
+	if err == nil {
+		name, err = unix.Getsockname(fd)
 	}
-	// Enable sharing only after Bind, which would otherwise succeed for a port that another
-	// cluster holds.
-	if err := errors.Join(setOption(fd, unix.SO_REUSEADDR, 0), setOption(fd, unix.SO_REUSEPORT, 1)); err != nil {
-		return 0, fd, err
-	}
-	name, err := unix.Getsockname(fd)
 	if err != nil {
-		return 0, fd, os.NewSyscallError("getsockname", err)
+		_ = unix.Close(fd)
+		return 0, 0, fmt.Errorf("reserving a port: %w", err)
 	}
 	return name.(*unix.SockaddrInet4).Port, fd, nil
 }
 
-func describeBindError(port int, err error) error {
-	switch {
-	case errors.Is(err, unix.EADDRINUSE):
-		return fmt.Errorf("port %d is in use; choose another, or 0 for any free port", port)
-	case errors.Is(err, unix.EACCES):
-		return fmt.Errorf("port %d needs privileges; choose one above 1023, or 0 for any free port", port)
-	}
-	return fmt.Errorf("reserving port %d: %w", port, os.NewSyscallError("bind", err))
-}
-
-func setOption(fd, option, value int) error {
-	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, value))
+// ports are the ports that the components listen on, all at 127.0.0.1.
+type ports struct {
+	api, etcd, etcdPeer, controllerManager, scheduler int
 }
 
 // holdPorts reserves a port for each listener of a cluster.
-func holdPorts(wanted Ports) (Ports, portHolds, error) {
-	got := wanted
-	var holds portHolds
-	for _, want := range got.named() {
-		port, fd, err := holdPort(*want.port)
-		if err != nil {
+func holdPorts() (held ports, holds portHolds, err error) {
+	for _, port := range []*int{&held.api, &held.etcd, &held.etcdPeer, &held.controllerManager, &held.scheduler} {
+		var fd int
+		if *port, fd, err = holdPort(); err != nil {
 			holds.release()
-			return Ports{}, nil, fmt.Errorf("-%s: %w", want.flag, err)
+			return ports{}, nil, err
 		}
-		*want.port = port
 		holds = append(holds, fd)
 	}
-	return got, holds, nil
+	return held, holds, nil
 }
 
 // majorMinor is the format of a version to emulate. The components accept no patch

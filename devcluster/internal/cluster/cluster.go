@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ type Cluster struct {
 	began    time.Time
 
 	data  *dataDir
-	ports Ports
+	ports ports
 	holds portHolds
 	group *supervise.Group
 
@@ -75,22 +74,17 @@ func Start(ctx, kill context.Context, options Options, progress io.Writer) (*Clu
 
 // prepare does everything that needs no processes.
 func (c *Cluster) prepare() (err error) {
-	if c.options.Kubeconfig != "" {
-		if err := checkKubeconfigTarget(c.options.Kubeconfig); err != nil {
-			return err
-		}
-	}
 	if c.data, err = openDataDir(c.options.DataDir); err != nil {
 		return err
 	}
-	if c.ports, c.holds, err = holdPorts(c.options.Ports); err != nil {
+	if c.ports, c.holds, err = holdPorts(); err != nil {
 		return err
 	}
 	ca, err := prepareFiles(c.data.layout, c.ports, c.options.AuditBodies)
 	if err != nil {
 		return err
 	}
-	if c.admin, err = kubeconfig(ca, httpsURL(c.ports.API), adminUser, adminGroup); err != nil {
+	if c.admin, err = kubeconfig(ca, httpsURL(c.ports.api), adminUser, adminGroup); err != nil {
 		return err
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*c.admin, nil).ClientConfig()
@@ -141,7 +135,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	}
 	l := c.data.layout
 	files := rest.TLSClientConfig{CAFile: l.cert(etcdCA), CertFile: l.cert(etcdClient), KeyFile: l.key(etcdClient)}
-	ready, err := healthAt(c.ports.Etcd, "/readyz", files)
+	ready, err := healthAt(c.ports.etcd, "/readyz", files)
 	if err != nil {
 		return err
 	}
@@ -150,12 +144,12 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 
 func (c *Cluster) startControllerManager(ctx context.Context) error {
 	args := controllerManagerArgs(c.data.layout, c.ports)
-	return c.startLeader(ctx, ControllerManager, args, c.ports.ControllerManager, "/healthz", podsAreAdmitted(c.client))
+	return c.startLeader(ctx, ControllerManager, args, c.ports.controllerManager, "/healthz", podsAreAdmitted(c.client))
 }
 
 func (c *Cluster) startScheduler(ctx context.Context) error {
 	args := schedulerArgs(c.data.layout, c.ports)
-	return c.startLeader(ctx, Scheduler, args, c.ports.Scheduler, "/readyz")
+	return c.startLeader(ctx, Scheduler, args, c.ports.scheduler, "/readyz")
 }
 
 // startLeader starts a component that serves its health at a path and is elected.
@@ -229,18 +223,10 @@ func (c *Cluster) report(component string) {
 }
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
-func (c *Cluster) Kubeconfig() string {
-	if c.options.Kubeconfig == "" {
-		return c.data.adminKubeconfig()
-	}
-	if path, err := filepath.Abs(c.options.Kubeconfig); err == nil {
-		return path
-	}
-	return c.options.Kubeconfig
-}
+func (c *Cluster) Kubeconfig() string { return c.data.adminKubeconfig() }
 
 // Server returns the URL of the API server.
-func (c *Cluster) Server() string { return httpsURL(c.ports.API) }
+func (c *Cluster) Server() string { return httpsURL(c.ports.api) }
 
 // DataDir returns the path of the data directory.
 func (c *Cluster) DataDir() string { return c.data.dir() }
@@ -258,10 +244,7 @@ func (c *Cluster) Stop(ctx context.Context, failure error) error {
 	if c.options.Keep || (failure != nil && !c.data.fresh) {
 		return nil
 	}
-	return errors.Join(
-		removeKubeconfig(c.Kubeconfig(), c.Server()),
-		c.data.remove(failure != nil),
-	)
+	return c.data.remove(failure != nil)
 }
 
 // abandon undoes prepare. It leaves what was in the data directory before.
@@ -289,11 +272,6 @@ type Options struct {
 	DataDir string
 	// Keep leaves the data when the cluster stops.
 	Keep bool
-	// Kubeconfig is the path for the administrator's kubeconfig; "" means a file in the
-	// data directory.
-	Kubeconfig string
-	// Ports are the requested ports; 0 means any free one.
-	Ports Ports
 	// Nodes is the number of nodes.
 	Nodes int
 	// Without names components that are not started.
@@ -314,11 +292,6 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 		"`directory` for the cluster's data, created if missing (default a new temporary directory)")
 	fs.BoolVar(&o.Keep, "keep", false,
 		"keep the data when the cluster stops; a later start with the same -data-dir has the same objects")
-	fs.StringVar(&o.Kubeconfig, "kubeconfig", "",
-		"`file` to write the administrator's kubeconfig to (default kubeconfig in the data directory)")
-	for _, p := range o.Ports.named() {
-		fs.IntVar(p.port, p.flag, 0, "`port` of "+p.of)
-	}
 	fs.IntVar(&o.Nodes, "nodes", 1, "`number` of nodes")
 	fs.Func("without", "comma-separated `components` not to start, of "+strings.Join(optional(), ", "),
 		listInto(&o.Without))
@@ -345,18 +318,6 @@ func listInto(names *[]string) func(list string) error {
 
 // Validate returns an error of one line for invalid options.
 func (o *Options) Validate() error {
-	for _, p := range o.Ports.named() {
-		if *p.port < 0 || *p.port > 65535 {
-			return fmt.Errorf("-%s %d: must be a port from 0 to 65535", p.flag, *p.port)
-		}
-	}
-	taken := map[int]string{}
-	for _, p := range o.Ports.named() {
-		if other, ok := taken[*p.port]; ok && *p.port != 0 {
-			return fmt.Errorf("-%s and -%s are both %d; use different ports, or 0 for any free one", other, p.flag, *p.port)
-		}
-		taken[*p.port] = p.flag
-	}
 	if o.Nodes < 0 || o.Nodes > maxNodes {
 		return fmt.Errorf("-nodes %d: must be from 0 to %d", o.Nodes, maxNodes)
 	}
@@ -376,25 +337,3 @@ func (o *Options) Validate() error {
 
 // runs reports whether a component is to be started.
 func (o *Options) runs(component string) bool { return !slices.Contains(o.Without, component) }
-
-// Ports are the ports that the components listen on, all at 127.0.0.1.
-type Ports struct {
-	API, Etcd, EtcdPeer, ControllerManager, Scheduler int
-}
-
-type namedPort struct {
-	flag string
-	port *int
-	of   string // for the help
-}
-
-// named pairs each port with its flag.
-func (p *Ports) named() []namedPort {
-	return []namedPort{
-		{"api-port", &p.API, "kube-apiserver on 127.0.0.1; for all ports, 0 means any free port"},
-		{"etcd-port", &p.Etcd, "etcd for clients"},
-		{"etcd-peer-port", &p.EtcdPeer, "etcd for peers, of which there are none"},
-		{"kube-controller-manager-port", &p.ControllerManager, "kube-controller-manager, for health and metrics"},
-		{"kube-scheduler-port", &p.Scheduler, "kube-scheduler, for health and metrics"},
-	}
-}

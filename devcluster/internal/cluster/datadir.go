@@ -162,14 +162,12 @@ func (l layout) key(name string) string  { return l.path("pki", name+".key") }
 
 // Names of keys and certificates in the directory PKI.
 const (
-	clusterCA    = "ca"             // signs kube-apiserver, its clients, and the serving certificates of kube-controller-manager and kube-scheduler
-	etcdCA       = "etcd-ca"        // signs etcd and its only client, so that clients of the API are not clients of etcd
-	frontProxyCA = "front-proxy-ca" // signs kube-apiserver as a client of aggregated API servers
+	clusterCA = "ca"      // signs kube-apiserver, its clients, and the serving certificates of kube-controller-manager and kube-scheduler
+	etcdCA    = "etcd-ca" // signs etcd and its only client, so that clients of the API are not clients of etcd
 
-	apiServer        = "kube-apiserver"
-	etcdServer       = "etcd"
-	etcdClient       = "kube-apiserver-etcd-client"
-	frontProxyClient = "front-proxy-client"
+	apiServer  = "kube-apiserver"
+	etcdServer = "etcd"
+	etcdClient = "kube-apiserver-etcd-client"
 
 	serviceAccount = "sa" // signs and verifies the tokens of service accounts
 )
@@ -190,7 +188,7 @@ type authority struct {
 // authority that signs clients of the API.
 func preparePKI(l layout) (*authority, error) {
 	authorities := map[string]*authority{}
-	for _, name := range []string{clusterCA, etcdCA, frontProxyCA} {
+	for _, name := range []string{clusterCA, etcdCA} {
 		ca, err := loadOrCreateAuthority(l, name)
 		if err != nil {
 			return nil, fmt.Errorf("preparing the certificate authority %s: %w", name, err)
@@ -206,7 +204,6 @@ func preparePKI(l layout) (*authority, error) {
 		{clusterCA, Scheduler, Scheduler},
 		{etcdCA, etcdServer, "etcd"},
 		{etcdCA, etcdClient, "kube-apiserver"},
-		{frontProxyCA, frontProxyClient, frontProxyClient},
 	}
 	for _, leaf := range leaves {
 		certificate, key, err := authorities[leaf.ca].issue(leaf.commonName)
@@ -312,39 +309,4 @@ func writeKubeconfig(path string, config *clientcmdapi.Config) error {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
 	return nil
-}
-
-// checkKubeconfigTarget refuses to overwrite a file that devcluster did not write.
-func checkKubeconfigTarget(path string) error {
-	config, err := clientcmd.LoadFromFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Stat(filepath.Dir(path)); err != nil {
-			return fmt.Errorf("-kubeconfig %s: %w", path, err)
-		}
-		return nil
-	case err != nil || !isOurs(config):
-		return fmt.Errorf("-kubeconfig %s: the file exists and was not written by devcluster; choose another", path)
-	}
-	return nil
-}
-
-func isOurs(config *clientcmdapi.Config) bool {
-	_, ok := config.Clusters[contextName]
-	return ok && len(config.Clusters) == 1 && len(config.AuthInfos) == 1 && len(config.Contexts) == 1
-}
-
-// removeKubeconfig removes the file unless another cluster has overwritten it since.
-func removeKubeconfig(path, server string) error {
-	config, err := clientcmd.LoadFromFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !isOurs(config) || config.Clusters[contextName].Server != server {
-		return nil
-	}
-	return os.Remove(path)
 }

@@ -247,7 +247,7 @@ func kwokStages() string {
 
 // prepareFiles creates the directories of the data directory and the files that the components
 // read. It returns the authority that signs clients of the API.
-func prepareFiles(l layout, p Ports, auditBodies []string) (*authority, error) {
+func prepareFiles(l layout, p ports, auditBodies []string) (*authority, error) {
 	for _, dir := range []string{l.pki(), l.config(), l.logs()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
@@ -258,7 +258,7 @@ func prepareFiles(l layout, p Ports, auditBodies []string) (*authority, error) {
 		return nil, err
 	}
 	for component, user := range componentUsers() {
-		config, err := kubeconfig(ca, httpsURL(p.API), user)
+		config, err := kubeconfig(ca, httpsURL(p.api), user)
 		if err != nil {
 			return nil, err
 		}
