@@ -30,7 +30,6 @@ build() {
 }
 build controller-runtime ./contender/controllerruntime
 build bare ./contender/bare
-build upstream "${upstream}"
 
 # Upstream's module with our main.go, as a copy: the module cache is read-only, and go build
 # -overlay rejects files in it.

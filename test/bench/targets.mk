@@ -9,7 +9,7 @@ budgets: bin/devcluster ## Count the controller's requests for a new Foo, at a s
 	$(check) budgets env $(with-devcluster) $(call go-test,-C test/bench) -timeout=10m ./...
 
 .PHONY: bench
-bench: bin/devcluster bin/bench ## Compare the controller with others, and write docs/benchmarks.md (70 minutes on 2 cores)
+bench: bin/devcluster bin/bench ## Compare the controller with others, and write docs/benchmarks.md (80 minutes on 2 cores)
 	@bin/bench -docs=docs $(BENCH_FLAGS)
 
 .PHONY: bench-quick

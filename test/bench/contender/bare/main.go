@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bare is the limit to compare controllers with. For each Foo without a status it
-// creates the Deployment and writes the status, and does nothing else: it has no cache,
-// no queue and compares nothing.
+// Command bare is the limit to compare controllers with. For each Foo without a status it makes
+// a controller's writes: the Deployment, the status and one Event. It decodes a controller's
+// watches, and discards them: it has no cache, no queue and compares nothing.
 //
-//	bare -kubeconfig=FILE [-same-writes] [-profiles=ADDRESS]
+//	bare -kubeconfig=FILE [-profiles=ADDRESS]
 //
 // After that it waits for a signal, so that its CPU and memory can be read.
 package main
@@ -37,14 +37,13 @@ const goroutines = 2
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
-	same := flag.Bool("same-writes", false, "as a controller, write one Event for each Foo, and watch Foos and Deployments")
 	profiles := flag.String("profiles", "", "`address` to serve /debug/pprof/ at")
 	flag.Parse()
 	if *profiles != "" {
 		go func() { _ = http.ListenAndServe(*profiles, nil) }()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *kubeconfig, *same)
+	err := run(ctx, *kubeconfig)
 	stopped := ctx.Err() != nil
 	stop()
 	if err != nil && !stopped {
@@ -53,7 +52,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kubeconfig string, same bool) error {
+func run(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -69,25 +68,23 @@ func run(ctx context.Context, kubeconfig string, same bool) error {
 	if err != nil {
 		return err
 	}
-	if same { // decode and discard both watches that a controller has
-		since := metav1.ListOptions{ResourceVersion: waiting.ResourceVersion}
-		for _, open := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
-			foos.Watch, kube.AppsV1().Deployments(metav1.NamespaceAll).Watch,
-		} {
-			opened, err := open(ctx, since)
-			if err != nil {
-				return err
-			}
-			go func() {
-				for range opened.ResultChan() {
-				}
-			}()
+	since := metav1.ListOptions{ResourceVersion: waiting.ResourceVersion}
+	for _, open := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
+		foos.Watch, kube.AppsV1().Deployments(metav1.NamespaceAll).Watch,
+	} {
+		opened, err := open(ctx, since)
+		if err != nil {
+			return err
 		}
+		go func() {
+			for range opened.ResultChan() {
+			}
+		}()
 	}
 	workers, working := errgroup.WithContext(ctx)
 	workers.SetLimit(goroutines)
 	for i := range waiting.Items {
-		workers.Go(func() error { return settle(working, kube, clients, &waiting.Items[i], same) })
+		workers.Go(func() error { return settle(working, kube, clients, &waiting.Items[i]) })
 	}
 	if err := workers.Wait(); err != nil {
 		return err
@@ -97,9 +94,9 @@ func run(ctx context.Context, kubeconfig string, same bool) error {
 }
 
 // settle makes the writes for one Foo, one after the other.
-func settle(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, foo *samplev1alpha1.Foo, event bool) error {
+func settle(ctx context.Context, kube kubernetes.Interface, foos clientset.Interface, foo *samplev1alpha1.Foo) error {
 	err := objects.Settle(ctx, kube, foos, foo)
-	if err == nil && event {
+	if err == nil {
 		_, err = kube.CoreV1().Events(foo.Namespace).Create(ctx, objects.Event(foo), metav1.CreateOptions{})
 	}
 	return err

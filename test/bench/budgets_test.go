@@ -2,12 +2,11 @@
 
 // Budgets: how many requests the controller may make.
 
-package measure
+package main
 
 import (
 	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"example.com/sample-controller/test/audit"
-	"example.com/sample-controller/test/bench/internal/results"
+	"example.com/sample-controller/test/testcluster"
 )
 
 const (
@@ -31,7 +30,7 @@ const (
 // budgets measures one controller.
 type budgets struct {
 	*session
-	subject Program
+	subject program
 	running *process
 	made    *requests
 }
@@ -41,9 +40,9 @@ type budgets struct {
 func TestBudgets(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
-	bench, ours := underTest(ctx, t)
+	bench, subject := underTest(ctx, t)
 	err := bench.in(ctx, false, func(s *session) error {
-		b := &budgets{session: s, subject: ours.With("ours", resync)}
+		b := &budgets{session: s, subject: subject}
 		_ = t.Run("new Foos", b.newFoos) && t.Run("rest", b.rest)
 		return nil
 	})
@@ -53,41 +52,38 @@ func TestBudgets(t *testing.T) {
 }
 
 // underTest builds the controller.
-func underTest(ctx context.Context, t *testing.T) (*Bench, Program) {
+func underTest(ctx context.Context, t *testing.T) (bench, program) {
 	t.Helper()
-	devcluster := os.Getenv("DEVCLUSTER_BIN")
-	if devcluster == "" {
-		t.Skip("DEVCLUSTER_BIN is not set to the path of bin/devcluster: make budgets sets it")
-	}
-	repository, err := filepath.Abs("../../../..")
+	devcluster := testcluster.Devcluster(t)
+	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "ours")
-	if err := BuildOurs(ctx, repository, path); err != nil {
+	path := filepath.Join(t.TempDir(), ours)
+	if err := testcluster.Build(ctx, repository, path, "."); err != nil {
 		t.Fatal(err)
 	}
-	return &Bench{Devcluster: devcluster, Repository: repository}, Program{Name: "ours", Path: path, Env: Installed}
+	return bench{devcluster: devcluster, repository: repository}, program{name: ours, path: path, args: []string{resync}, env: installed}
 }
 
 // newFoos checks that for each new Foo one Deployment is created, one status is written
 // and at most one Event, and nothing else.
 func (b *budgets) newFoos(t *testing.T) {
 	ctx := t.Context()
-	foos, err := b.waitingFoos(ctx, budgetFoos)
+	waiting, err := b.waitingFoos(ctx, budgetFoos)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.running, b.made, _, err = b.converge(ctx, b.subject, convergeTimeout, foos...); err != nil {
+	if b.running, b.made, _, err = b.converge(ctx, b.subject, convergeTimeout, waiting...); err != nil {
 		t.Fatal(err)
 	}
 	b.awaitQuiet(t)
 	want := map[string]int{"create deployments": 1, "update foos/status": 1}
-	for foo, writes := range writesByFoo(b.made.writes) {
-		events := writes["create events"]
-		delete(writes, "create events")
-		if events > 1 || !maps.Equal(writes, want) {
-			t.Errorf("%s: %d requests to create an Event, want at most 1; and %v, want %v", foo, events, writes, want)
+	for foo, written := range writesByFoo(b.made.writes) {
+		events := written["create events"]
+		delete(written, "create events")
+		if events > 1 || !maps.Equal(written, want) {
+			t.Errorf("%s: %d requests to create an Event, want at most 1; and %v, want %v", foo, events, written, want)
 		}
 	}
 }
@@ -96,8 +92,8 @@ func (b *budgets) newFoos(t *testing.T) {
 func (b *budgets) awaitQuiet(t *testing.T) {
 	t.Helper()
 	isQuiet := func(context.Context) (bool, error) {
-		writes, err := b.made.next()
-		return len(writes) == 0, err
+		written, err := b.made.next()
+		return len(written) == 0, err
 	}
 	if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Second, time.Minute, false, isQuiet); err != nil {
 		t.Fatalf("waiting until the writes end: %v; %d writes for %d Foos so far", err, len(b.made.writes), budgetFoos)
@@ -106,12 +102,12 @@ func (b *budgets) awaitQuiet(t *testing.T) {
 
 // writesByFoo counts the writes for each Foo, including Foos without any. A Deployment
 // has the name of its Foo, and the name of an Event starts with it.
-func writesByFoo(writes []audit.Write) map[string]map[string]int {
+func writesByFoo(written []audit.Write) map[string]map[string]int {
 	by := map[string]map[string]int{}
 	for i := range budgetFoos {
 		by[nameOf(i)] = map[string]int{}
 	}
-	for _, write := range writes {
+	for _, write := range written {
 		foo, _, _ := strings.Cut(write.Name, ".")
 		if by[foo] == nil {
 			by[foo] = map[string]int{}
@@ -123,12 +119,12 @@ func writesByFoo(writes []audit.Write) map[string]map[string]int {
 
 // rest checks that a resync of Foos that need no change causes no request at all.
 func (b *budgets) rest(t *testing.T) {
-	found, err := b.atRest(t.Context(), b.running, restTime)
-	if err != nil {
+	found := figures{}
+	if err := b.atRest(t.Context(), b.running, restTime, found); err != nil {
 		t.Fatal(err)
 	}
-	if len(found.Calls) > 0 {
-		t.Errorf("requests within %v without a change: %v, want none", restTime, found.Calls)
+	if found[restCalls] > 0 {
+		t.Errorf("%v requests within %v without a change, want none", found[restCalls], restTime)
 	}
 }
 
@@ -137,17 +133,16 @@ func (b *budgets) rest(t *testing.T) {
 func TestStarts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testLimits)
 	defer cancel()
-	bench, ours := underTest(ctx, t)
-	var start results.Run
-	options := Options{Limit: time.Minute, Idle: time.Minute, Rest: 2 * time.Second}
-	err := bench.Starts(ctx, []Program{ours}, []int{200}, func(int) int { return 1 }, false, options, func(_ string, _ int, found results.Run) { start = found })
-	if err != nil {
+	bench, subject := underTest(ctx, t)
+	r := &runner{bench: bench, found: &results{}}
+	if err := r.starts(ctx, settled, []int{200}, options{idle: time.Minute, rest: 2 * time.Second}, subject); err != nil {
 		t.Fatal(err)
 	}
-	if start.Seconds == 0 || start.IdleSeconds < start.Seconds || start.CPUIdle == 0 || start.PeakMiB == 0 {
+	start := r.found.Measurements[0].Figures
+	if start[last] == 0 || start[idle] < start[last] || start[cpuIdle] == 0 || start[peakMiB] == 0 {
 		t.Errorf("the start is incomplete: %+v", start)
 	}
-	if start.Calls[reads] == 0 || start.Calls.Writes() > 0 || len(start.Rest.Calls) > 0 {
-		t.Errorf("requests at the start: %v, want reads and no writes; and at rest: %v, want none", start.Calls, start.Rest.Calls)
+	if start[writes] > 0 || start[restCalls] > 0 {
+		t.Errorf("%v writes at the start, and %v requests at rest: want none", start[writes], start[restCalls])
 	}
 }

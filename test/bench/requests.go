@@ -3,7 +3,7 @@
 // A program's requests as the API server sees them: writes in its audit log, all in the
 // metrics of API Priority and Fairness, which count the account's requests by a FlowSchema.
 
-package measure
+package main
 
 import (
 	"bytes"
@@ -19,7 +19,6 @@ import (
 
 	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 	"example.com/sample-controller/test/audit"
-	"example.com/sample-controller/test/bench/internal/results"
 )
 
 const (
@@ -32,27 +31,18 @@ const (
 	readInterval = 50 * time.Millisecond
 )
 
-// reads is the kind of all requests that are no writes.
-const reads = "reads"
-
-// requests are those of the measured program since some moment.
+// requests are the writes of the measured program since some moment.
 type requests struct {
-	session *session
-	log     *audit.Log
-	// before is how many the server had counted at that moment.
-	before float64
+	whole bool
+	log   *audit.Log
 	// writes are all that have been read from the log, including refused ones.
 	writes []audit.Write
 }
 
-// record returns the requests of the measured program from now on.
-func (s *session) record(ctx context.Context) (*requests, error) {
+// record returns the writes of the measured program from now on.
+func (s *session) record() (*requests, error) {
 	log, err := audit.OpenAtEnd(s.AuditLog())
-	if err != nil {
-		return nil, err
-	}
-	before, err := s.dispatched(ctx)
-	return &requests{session: s, log: log, before: before}, err
+	return &requests{whole: s.whole, log: log}, err
 }
 
 // next returns the writes since the last call.
@@ -63,27 +53,30 @@ func (r *requests) next() ([]audit.Write, error) {
 	return written, err
 }
 
-// count counts the writes by "verb resource" and the reads, and the writes that the server
-// refused, such as conflicts.
-func (r *requests) count(ctx context.Context) (calls results.Calls, refused int, err error) {
-	all, err := r.session.dispatched(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	if _, err := r.next(); err != nil {
-		return nil, 0, err
-	}
-	calls = results.Calls{}
+// tell notes how many of the writes so far are of each kind, and how many the server refused, such
+// as conflicts.
+func (r *requests) tell(found figures, each float64) {
+	found[writes], found[refused] = 0, 0
 	for _, write := range r.writes {
-		calls[write.Verb+" "+write.Path()]++
+		if write.Namespace == quietNamespace { // those for the Foo of beside do not count
+			continue
+		}
+		found[writes] += 1 / each
+		found[write.Verb+" "+write.Path()] += 1 / each
 		if !write.OK() {
-			refused++
+			found[refused] += 1 / each
 		}
 	}
-	if others := all - r.before - float64(len(r.writes)); others > 0 {
-		calls[reads] = others
+}
+
+// events returns how many requests for Events there were so far.
+func (r *requests) events() (n float64) {
+	for _, write := range r.writes {
+		if write.Path() == "events" {
+			n++
+		}
 	}
-	return calls, refused, nil
+	return n
 }
 
 // converged waits for Foos to converge, and returns when each did, by namespace and name. It
@@ -94,22 +87,22 @@ func (r *requests) count(ctx context.Context) (calls results.Calls, refused int,
 // the Foo's status. With kube-controller-manager it has converged when its status reports that
 // its Pod is available.
 func (r *requests) converged(
-	ctx context.Context, running *process, foos []*samplev1alpha1.Foo,
+	ctx context.Context, running *process, waiting []*samplev1alpha1.Foo,
 ) (times map[string]time.Time, err error) {
 	times = map[string]time.Time{}
 	open, created := sets.New[string](), sets.New[string]()
-	for _, foo := range foos {
+	for _, foo := range waiting {
 		open.Insert(keyOf(foo))
 	}
 	err = wait.PollUntilContextCancel(ctx, readInterval, true, func(context.Context) (bool, error) {
-		writes, err := r.next()
-		for _, write := range writes {
+		written, err := r.next()
+		for _, write := range written {
 			key := write.Namespace + "/" + write.Name
 			switch {
 			case !write.OK() || !open.Has(key):
 			case write.Path() == "deployments" && write.Creates():
 				created.Insert(key)
-			case write.Path() == "foos/status" && (isAvailable(write.Response) || !r.session.whole && created.Has(key)):
+			case write.Path() == "foos/status" && (isAvailable(write.Response) || !r.whole && created.Has(key)):
 				times[key] = write.Done
 				open.Delete(key)
 			}

@@ -2,7 +2,7 @@
 
 // The cluster of a measurement, and the objects in it.
 
-package measure
+package main
 
 import (
 	"context"
@@ -41,17 +41,17 @@ const (
 	goroutines = 16
 )
 
-// Bench holds what all measurements need.
-type Bench struct {
-	// Devcluster is the path of the devcluster binary, Repository that of this
+// bench holds what all measurements need.
+type bench struct {
+	// devcluster is the path of the devcluster binary, repository that of this
 	// repository.
-	Devcluster, Repository string
+	devcluster, repository string
 }
 
 // session is a cluster for one measurement.
 type session struct {
 	*testcluster.Cluster
-	bench *Bench
+	bench bench
 	// whole is true if kube-controller-manager, kube-scheduler and KWOK run, too.
 	whole bool
 	// folder has the cluster's data, the programs' logs, and the kubeconfig of their account.
@@ -68,7 +68,7 @@ type session struct {
 
 // in starts a cluster with the CRD of Foo and the account of the measured programs, calls do
 // with it, stops what do has started, and removes the cluster.
-func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) (err error) {
+func (b bench) in(ctx context.Context, whole bool, do func(*session) error) (err error) {
 	s := &session{bench: b, whole: whole}
 	if s.folder, err = os.MkdirTemp("", "foo-bench-"); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (b *Bench) in(ctx context.Context, whole bool, do func(*session) error) (er
 	if whole {
 		flag = "-audit-bodies=foos.samplecontroller.k8s.io" // for isAvailable
 	}
-	if s.Cluster, err = testcluster.StartCluster(ctx, b.Devcluster, s.path("data"), flag); err != nil {
+	if s.Cluster, err = testcluster.StartCluster(ctx, b.devcluster, s.path("data"), flag); err != nil {
 		return err
 	}
 	defer func() {
@@ -125,14 +125,14 @@ func (s *session) prepare(ctx context.Context) error {
 
 // manifest is the path of one of the files in test/bench/manifests.
 func (s *session) manifest(name string) string {
-	return filepath.Join(s.bench.Repository, "test/bench/manifests", name)
+	return filepath.Join(s.bench.repository, "test/bench/manifests", name)
 }
 
 // installFoo installs the CustomResourceDefinition and waits until it is served. The API
 // server delays each creation of a Foo while the CRD has been established for less than a
 // few seconds, so its conditions get an older transition time.
 func (s *session) installFoo(ctx context.Context) error {
-	err := testcluster.InstallCRDs(ctx, s.bench.Devcluster, s.Kubeconfig, s.bench.Repository)
+	err := testcluster.InstallCRDs(ctx, s.bench.devcluster, s.Kubeconfig, s.bench.repository)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *session) installFoo(ctx context.Context) error {
 }
 
 func (s *session) kubectl(ctx context.Context, args ...string) error {
-	_, err := testcluster.Kubectl(ctx, s.bench.Devcluster, s.Kubeconfig, args...)
+	_, err := testcluster.Kubectl(ctx, s.bench.devcluster, s.Kubeconfig, args...)
 	return err
 }
 
@@ -163,9 +163,9 @@ func (s *session) createFoo(ctx context.Context, namespace string, number int) (
 
 // waitingFoos creates n Foos without a status, with the numbers from 0.
 func (s *session) waitingFoos(ctx context.Context, n int) ([]*samplev1alpha1.Foo, error) {
-	foos := make([]*samplev1alpha1.Foo, n)
-	return foos, each(ctx, 0, n, func(ctx context.Context, number int) (err error) {
-		foos[number], err = s.createFoo(ctx, namespaceOf(number), number)
+	waiting := make([]*samplev1alpha1.Foo, n)
+	return waiting, each(ctx, 0, n, func(ctx context.Context, number int) (err error) {
+		waiting[number], err = s.createFoo(ctx, namespaceOf(number), number)
 		return err
 	})
 }
