@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const policyFiles = "../../artifacts/deploy/permissions/admission-policy*.yaml"
+const policyFiles = "../../../artifacts/deploy/permissions/admission-policy*.yaml"
 
 // The minor versions of the oldest supported and the newest release of Kubernetes.
 const (
@@ -60,7 +60,7 @@ func TestTheRulesDoNotCompileOnAReleaseThatIsTooOld(t *testing.T) {
 // The documents must name the oldest release that is tested.
 func TestTheDocumentsNameTheOldestRelease(t *testing.T) {
 	promise := regexp.MustCompile(`Kubernetes 1\.(\d+) or newer`)
-	for _, file := range []string{"../../README.md", "../../docs/operations.md", "../../pkg/apis/samplecontroller/v1alpha1/doc.go"} {
+	for _, file := range []string{"../../../README.md", "../../../docs/operations.md", "../../../pkg/apis/samplecontroller/v1alpha1/doc.go"} {
 		text, err := os.ReadFile(file)
 		must(t, err)
 		found := promise.FindAllSubmatch(text, -1)

@@ -236,7 +236,7 @@ func FuzzBoundsAreThoseOfTheTypes(f *testing.F) {
 
 func text(bytes string) string { return strings.ToValidUTF8(bytes, "?") }
 
-const crdFile = "../../artifacts/crd/samplecontroller.k8s.io_foos.yaml"
+const crdFile = "../../../artifacts/crd/samplecontroller.k8s.io_foos.yaml"
 
 // server handles objects of one version of a CustomResourceDefinition, as the API server
 // does in pkg/apiserver/customresource_handler.go of k8s.io/apiextensions-apiserver, without a
