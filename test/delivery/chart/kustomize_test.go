@@ -165,7 +165,7 @@ func unlikeHelm(t *testing.T, objects map[string]mapping, namespace string) {
 }
 
 const (
-	root    = "../.."
+	root    = "../../.."
 	folder  = root + "/artifacts/chart"
 	program = "sample-controller"
 )

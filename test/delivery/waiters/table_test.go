@@ -174,7 +174,7 @@ func TestNoToolBelievesAFooBeforeItIsCarriedOut(t *testing.T) {
 	}
 }
 
-const root = "../.."
+const root = "../../.."
 
 // mapping is an object of JSON.
 type mapping = map[string]any

@@ -1,4 +1,6 @@
-module example.com/sample-controller/test/chart
+// Tests of what delivers the controller and Foos: the Helm chart, and tools that wait. This is a
+// module of its own so that the root module needs neither Helm nor kstatus nor a Lua interpreter.
+module example.com/sample-controller/test/delivery
 
 go 1.26.0
 
@@ -7,8 +9,12 @@ toolchain go1.26.11
 require example.com/sample-controller v0.0.0-00010101000000-000000000000
 
 require (
+	github.com/yuin/gopher-lua v1.1.2
 	go.yaml.in/yaml/v3 v3.0.5
+	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
+	sigs.k8s.io/cli-utils v0.37.2
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -117,7 +123,6 @@ require (
 	helm.sh/helm/v4 v4.3.1 // indirect
 	k8s.io/api v0.37.2 // indirect
 	k8s.io/apiextensions-apiserver v0.37.2 // indirect
-	k8s.io/apimachinery v0.37.2 // indirect
 	k8s.io/apiserver v0.37.2 // indirect
 	k8s.io/cli-runtime v0.37.2 // indirect
 	k8s.io/component-base v0.37.2 // indirect
@@ -132,7 +137,6 @@ require (
 	sigs.k8s.io/kustomize/kyaml v0.21.2 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
 replace example.com/sample-controller => ../..
