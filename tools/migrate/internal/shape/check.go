@@ -117,21 +117,7 @@ func checkField(path, want string, owner, other *apiextensionsv1.CustomResourceD
 	case want != anyType && schema.Type != want:
 		return fmt.Errorf("%s has the type %s; this form needs %s", path, schema.Type, want)
 	}
-	return errors.Join(bounded(path, schema), exact(path, schema))
-}
-
-// bounded returns an error if values of a field can have any size, so that the API server
-// could not bound the cost of a rule about it.
-func bounded(path string, schema *apiextensionsv1.JSONSchemaProps) error {
-	switch {
-	case schema.Type == "string" && schema.MaxLength == nil && len(schema.Enum) == 0:
-		return fmt.Errorf("%s needs a maximum length (+kubebuilder:validation:MaxLength): the cost of a rule about it must have a bound", path)
-	case schema.Type == "array" && schema.MaxItems == nil:
-		return fmt.Errorf("%s needs a maximum of items (+kubebuilder:validation:MaxItems): the cost of a rule about it must have a bound", path)
-	case schema.AdditionalProperties != nil && schema.MaxProperties == nil:
-		return fmt.Errorf("%s needs a maximum of properties (+kubebuilder:validation:MaxProperties): the cost of a rule about it must have a bound", path)
-	}
-	return nil
+	return exact(path, schema)
 }
 
 // exact returns an error if a field can have integers that a policy would change: it patches
