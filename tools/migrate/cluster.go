@@ -5,7 +5,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +51,6 @@ type migration struct {
 	metadata metadata.Interface
 	discover discovery.DiscoveryInterface
 	out      io.Writer
-	example  *unstructured.Unstructured // of the probe, if there is no object; may be nil
 	// settle is how long API servers may take to learn of a CustomResourceDefinition or a
 	// policy.
 	settle time.Duration
@@ -274,38 +272,4 @@ func ended(svm *storagemigrationv1.StorageVersionMigration) (bool, error) {
 		return false, errUnservedVersion
 	}
 	return false, fmt.Errorf("StorageVersionMigration %s failed, and stays so: %s. Make this write possible, and run this step again; status.storedVersions of the CustomResourceDefinition is not to be trusted", svm.Name, failed.Message)
-}
-
-// probe makes sure that the API servers convert: it creates an object with the fields of one
-// version alone, as a dry run: the example, or one with the spec of a stored object.
-func (m *migration) probe(ctx context.Context) error {
-	sample := m.example
-	if sample == nil {
-		err := m.each(ctx, m.Old, func(object *unstructured.Unstructured) {
-			if m.IsComplete(object.Object) || sample == nil {
-				sample = object
-			}
-		})
-		if err != nil {
-			return err
-		}
-		if sample == nil {
-			return errors.New("there is no object to try the policy with: give -example=FILE")
-		}
-		m.RemoveNew(sample.Object)
-	}
-	probe := &unstructured.Unstructured{Object: map[string]any{"spec": sample.Object["spec"]}}
-	probe.SetAPIVersion(sample.GetAPIVersion())
-	probe.SetKind(m.raw.Spec.Names.Kind)
-	probe.SetName("probe-of-the-versions")
-	resource := probe.GroupVersionKind().GroupVersion().WithResource(m.Resource())
-	namespace := cmp.Or(sample.GetNamespace(), metav1.NamespaceDefault)
-	got, err := m.dynamic.Resource(resource).Namespace(namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return fmt.Errorf("a dry run with the spec of %s/%s: %w", namespace, sample.GetName(), err)
-	}
-	if !m.IsComplete(got.Object) {
-		return fmt.Errorf("the API server did not add the fields of the other version: the policy %s is not in force", m.SyncPolicyName())
-	}
-	return nil
 }

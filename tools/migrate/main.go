@@ -28,7 +28,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -51,9 +50,9 @@ func main() {
 
 // options are the flags of all commands.
 type options struct {
-	root, crd, kubeconfig, through, example string
-	clientsMoved                            bool
-	settle                                  time.Duration
+	root, crd, kubeconfig, through string
+	clientsMoved                   bool
+	settle                         time.Duration
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -63,7 +62,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.crd, "crd", "", "the CustomResourceDefinition, if the project declares several")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig; by default the one that kubectl uses")
 	flags.StringVar(&o.through, "through", "", "next: do all steps up to and including this one")
-	flags.StringVar(&o.example, "example", "", "a manifest of an object, for the probe of a cluster that has none")
 	flags.BoolVar(&o.clientsMoved, "clients-have-moved", false, "next, back: no client uses the version that goes")
 	flags.DurationVar(&o.settle, "settle", 10*time.Second, "how long to wait until all API servers know a new definition or policy")
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
@@ -254,16 +252,6 @@ func connect(d *shape.Declaration, raw *apiextensionsv1.CustomResourceDefinition
 		return nil, err
 	}
 	m := &migration{Declaration: d, raw: raw, crds: crds.CustomResourceDefinitions(), out: out, settle: o.settle}
-	if o.example != "" {
-		text, err := os.ReadFile(o.example)
-		if err != nil {
-			return nil, err
-		}
-		m.example = &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &m.example.Object); err != nil {
-			return nil, fmt.Errorf("-example=%s: %w", o.example, err)
-		}
-	}
 	if m.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}

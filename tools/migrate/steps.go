@@ -51,16 +51,6 @@ var steps = []step{
 		do: func(ctx context.Context, m *migration, _ *observed) error { return m.setPolicy(ctx) },
 	},
 	{
-		name: "probe", about: "a dry run shows that the API server converts", onlyShape: true, past: shape.Unserved,
-		missing: func(ctx context.Context, m *migration, _ *observed) (string, error) {
-			if err := m.probe(ctx); err != nil {
-				return err.Error(), nil
-			}
-			return "", nil
-		},
-		do: func(ctx context.Context, m *migration, _ *observed) error { return m.probe(ctx) },
-	},
-	{
 		name: "backfill", about: "every stored object has the fields of both versions", onlyShape: true, past: shape.Dropped,
 		missing: func(_ context.Context, _ *migration, o *observed) (string, error) {
 			lacking := len(o.objects.incomplete)

@@ -81,7 +81,7 @@ func TestMigration(t *testing.T) {
 	// A client-side apply through both versions leaves two entries of one manager.
 	w.apply("v1beta1", "client-side", "{title: client-side, host: h, port: 80, resources: {cpu: 3}, size: 1Gi, replicas: 2}", "apply")
 	w.expect("there is no such step", "", "next", "-clients-have-moved", "-through=nowhere")
-	w.expect("", "step 10, managedfields", "next", "-clients-have-moved", "-through=managedfields")
+	w.expect("", "step 9, managedfields", "next", "-clients-have-moved", "-through=managedfields")
 	w.expect("move all clients", "strict", "back")
 	w.expect("", "unserved", "next", "-clients-have-moved", "-through=managedfields")
 	w.expect("", "contracted", "next", "-clients-have-moved", "-through=prune")

@@ -137,12 +137,3 @@ func has(object map[string]any, paths []string) bool {
 		return !found || err != nil || isList && len(items) == 0 || isMap && len(entries) == 0
 	})
 }
-
-// RemoveNew removes the fields of the new version from an object.
-func (d *Declaration) RemoveNew(object map[string]any) {
-	for _, c := range d.Changes {
-		for _, path := range c.To {
-			unstructured.RemoveNestedField(object, strings.Split(path, ".")...)
-		}
-	}
-}
