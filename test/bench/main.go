@@ -39,20 +39,27 @@ func main() {
 func run(ctx context.Context) error {
 	small := flag.Bool("quick", false, "run small measurements, to check that everything works")
 	pageOnly := flag.Bool("report", false, "measure nothing, only write the page from existing results")
-	file := flag.String("results", "_output/bench/results.json", "`file` for the results; those of parts that are not measured stay")
+	file := flag.String("results", "_output/bench/results.json", "`file` for the results")
 	docs := flag.String("docs", "_output/bench", "`directory` for benchmarks.md and benchmarks/, a copy of the results")
-	chosen := flag.String("part", strings.Join(parts, ","), "comma-separated `parts` to measure; there is also "+scale)
+	part := flag.String("part", "", "comma-separated `parts` to measure, of "+strings.Join(parts, ", ")+" and "+scale+
+		"; the results of other parts stay (default all but "+scale+")")
 	flag.Parse()
-	found, err := readResults(*file)
-	if err != nil {
-		return err
+	chosen, found := parts, &results{}
+	if *part != "" {
+		chosen = strings.Split(*part, ",")
+	}
+	if *pageOnly || *part != "" {
+		var err error
+		if found, err = readResults(*file); err != nil {
+			return err
+		}
 	}
 	if !*pageOnly {
 		r := &runner{sizes: full, found: found}
 		if *small {
 			r.sizes, found.Quick = quick, true
 		}
-		if err := r.measure(ctx, strings.Split(*chosen, ","), *file); err != nil {
+		if err := r.measure(ctx, chosen, *file); err != nil {
 			return err
 		}
 	}
@@ -88,8 +95,9 @@ func (r *runner) measure(ctx context.Context, chosen []string, file string) erro
 		return err
 	}
 	r.bench = bench{devcluster: filepath.Join(repository, "bin/devcluster"), repository: repository}
-	r.found.Began, r.found.Minutes = time.Now().UTC().Truncate(time.Second), 0
+	r.found.Began = time.Now().UTC().Truncate(time.Second)
 	var failed error
+	before := r.found.Minutes
 	for _, name := range chosen {
 		if err := r.part(ctx, name); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
@@ -98,7 +106,7 @@ func (r *runner) measure(ctx context.Context, chosen []string, file string) erro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r.found.Minutes = time.Since(r.found.Began).Minutes()
+		r.found.Minutes = before + time.Since(r.found.Began).Minutes()
 		if err := r.found.write(file); err != nil {
 			return err
 		}
