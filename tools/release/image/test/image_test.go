@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-const root = "../../.."
+const root = "../../../.."
 
 // TestImage pushes an image, and verifies it from another path and environment, which must not change
 // its bytes. Other tests check that other images are rejected, and what is not pushed.

@@ -22,4 +22,4 @@ verify-image: ## Rebuild an image from its commit and compare the digests (IMAGE
 .PHONY: test-image
 test-all: test-image
 test-image: ## Push the image to a registry of the test, verify it from another clone, and check it
-	$(check) image $(call go-test,-C tools/image) -timeout=20m ./test
+	$(check) image $(call go-test,-C tools/release/image) -timeout=20m ./test

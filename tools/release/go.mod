@@ -1,10 +1,15 @@
-module example.com/sample-controller/tools/image
+// The builder of the image, and what runs the commands of the documents. This is a module of its own
+// so that the root module needs neither a client of registries nor a parser of Markdown.
+module example.com/sample-controller/tools/release
 
 go 1.26.0
 
 toolchain go1.26.11
 
-require github.com/google/go-containerregistry v0.22.1
+require (
+	github.com/google/go-containerregistry v0.22.1
+	github.com/yuin/goldmark v1.8.7
+)
 
 require (
 	github.com/docker/cli v29.7.2+incompatible // indirect

@@ -35,7 +35,7 @@ type document struct {
 // TestDocuments finds mistakes in all documents. With -only, as make docs-test calls it, it runs
 // them, those with the longest timeouts first.
 func TestDocuments(t *testing.T) {
-	root, err := filepath.Abs("../..")
+	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}

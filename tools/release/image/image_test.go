@@ -100,7 +100,7 @@ func filesIn(t *testing.T, image v1.Image) []string {
 // release of go.mod, from scratch, and with the same config except for the labels that depend on the
 // commit.
 func TestDockerfile(t *testing.T) {
-	mod, err := os.ReadFile("../../go.mod")
+	mod, err := os.ReadFile("../../../go.mod")
 	must(t, err)
 	release := regexp.MustCompile(`(?m)^toolchain go(\S+)$`).FindSubmatch(mod)
 	image, err := newImage(withoutGit(programFor(t, "amd64")))
@@ -117,7 +117,7 @@ func TestDockerfile(t *testing.T) {
 	end := fmt.Sprintf(" && hack/build.sh -stamp . . /out/sample-controller && hack/licenses.sh . /out/licenses FROM scratch LABEL%s "+
 		"COPY --from=build /out / USER %s WORKDIR %s ENTRYPOINT %s", labels, file.Config.User, file.Config.WorkingDir, entrypoint)
 
-	text, err := os.ReadFile("../../Dockerfile")
+	text, err := os.ReadFile("../../../Dockerfile")
 	must(t, err)
 	text = regexp.MustCompile(`(?m)^#.*\n|\\$`).ReplaceAll(text, nil)
 	got := strings.Join(strings.Fields(string(text)), " ")
