@@ -30,6 +30,8 @@ const (
 	// before the end.
 	shortQuiet = time.Second
 	longQuiet  = 3 * time.Second
+	// startWait bounds the wait for the program's start.
+	startWait = time.Minute
 	// slowPath is how much longer an end may take after faults that client-go itself notices
 	// only after a while: dead connections, Leases that expire.
 	slowPath = time.Minute
@@ -119,7 +121,7 @@ func (tr *trial) play() error {
 			return err
 		}
 	}
-	if err := tr.awaitWatch(); err != nil {
+	if err := tr.awaitStart(); err != nil {
 		return err
 	}
 	last := len(tr.steps) - 1
@@ -146,13 +148,19 @@ func (tr *trial) play() error {
 	return tr.after()
 }
 
-// awaitWatch waits until a replica watches something, so that the first fault meets a program
-// that runs. One that watches nothing has had its time then.
-func (tr *trial) awaitWatch() error {
-	isOpen := func(call *proxy.Call) bool { return call.IsWatch() && call.Code == http.StatusOK }
-	watches := func(context.Context) (bool, error) { return slices.ContainsFunc(tr.calls(), isOpen), nil }
-	_ = wait.PollUntilContextTimeout(tr.ctx, pollPeriod, stepWait, true, watches) // or it has had its time
-	return tr.pause(shortQuiet / 2)
+// awaitStart waits until a program watches something and makes no further requests, so that the first
+// fault meets one that runs. One that watches nothing, or goes on, has had its time then.
+func (tr *trial) awaitStart() error {
+	runs := func(context.Context) (bool, error) {
+		calls := slices.DeleteFunc(tr.calls(), func(call *proxy.Call) bool { return call.Resource == "leases" })
+		isOpen := func(call *proxy.Call) bool { return call.IsWatch() && call.Code == http.StatusOK }
+		return slices.ContainsFunc(calls, isOpen) && time.Since(calls[len(calls)-1].Began) > shortQuiet, nil
+	}
+	err := wait.PollUntilContextTimeout(tr.ctx, pollPeriod, startWait, true, runs)
+	if tr.ctx.Err() == nil {
+		return nil
+	}
+	return err
 }
 
 func (tr *trial) playSteps(from, to int) error {
