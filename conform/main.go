@@ -127,7 +127,7 @@ func (r *runner) parse(args []string) error {
 	case len(r.objects) == 0:
 		return errors.New("no -object")
 	}
-	if strings.Contains(r.args[0], "/") {
+	if strings.Contains(r.args[0], "/") && !strings.HasPrefix(r.args[0], moduleVariable) {
 		path, err := filepath.Abs(r.args[0])
 		if err != nil {
 			return err
@@ -148,6 +148,9 @@ func (r *runner) judge(ctx context.Context) (*judge.Results, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(r.folder)
+	if err := r.useModule(ctx); err != nil {
+		return nil, err
+	}
 	r.progress("Starting the control plane")
 	if r.plane, err = testcluster.StartControlPlane(ctx, r.devcluster, r.folder, r.settings.ControllerManager); err != nil {
 		return nil, err

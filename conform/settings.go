@@ -18,6 +18,9 @@ import (
 
 // settings are the contents of the file of -settings. Paths are relative to it.
 type settings struct {
+	// Module is a Go module as PATH@VERSION. CRDs, Objects and Manifests that begin with $(MODULE)
+	// are in it, and a program that does so is a package of it, which is built.
+	Module string `json:"module"`
 	// CRDs, Objects and Program are in the place of -crd, -object and the arguments. Of the
 	// program, only a path that begins with ./ or ../ is relative to the file.
 	CRDs    []string `json:"crds"`
@@ -66,7 +69,9 @@ func readSettings(file string) (*settings, error) {
 	}
 	for _, paths := range [][]string{s.CRDs, s.Objects, s.Manifests} {
 		for i := range paths {
-			paths[i] = filepath.Join(filepath.Dir(file), paths[i])
+			if !strings.HasPrefix(paths[i], moduleVariable) {
+				paths[i] = filepath.Join(filepath.Dir(file), paths[i])
+			}
 		}
 	}
 	if len(s.Program) > 0 && strings.HasPrefix(s.Program[0], ".") {
