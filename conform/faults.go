@@ -34,6 +34,7 @@ type injection func(tr *trial, act func() error) error
 func injections() map[string]injection {
 	all := map[string]injection{
 		"none": plain, "rest": plain, "relist": plain, "restart": plain, "two-at-once": plain,
+		judge.Touching: plain,
 		"kill-before": once(func(tr *trial) proxy.Fault {
 			return func(x *proxy.Exchange) {
 				tr.replicas[0].kill(false)
@@ -251,6 +252,11 @@ func stale(tr *trial, act func() error) error {
 	if err := act(); err != nil {
 		return err
 	}
+	return tr.touchTwice()
+}
+
+// touchTwice touches the applied objects twice in the time for which caches are behind.
+func (tr *trial) touchTwice() error {
 	part := tr.settings.Lag.Duration / 3
 	for range 2 {
 		if err := tr.pause(part); err != nil {

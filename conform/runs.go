@@ -41,10 +41,14 @@ func (r *runner) recordRuns(ctx context.Context) ([]*judge.Run, error) {
 		}
 		r.progress("A write failed without a fault (%d of %d attempts)", i+1, warmups)
 	}
-	runs := make([]*judge.Run, recordedRuns)
+	runs := make([]*judge.Run, recordedRuns+1)
 	var all sync.WaitGroup
 	for i := range runs {
-		all.Go(func() { runs[i], _ = r.try(ctx, judge.Case{Level: judge.Quiet, Fault: "none", Step: judge.EachStep}) })
+		fault := "none"
+		if i == recordedRuns {
+			fault = judge.Touching
+		}
+		all.Go(func() { runs[i], _ = r.try(ctx, judge.Case{Level: judge.Quiet, Fault: fault, Step: judge.EachStep}) })
 		if r.clusterWide {
 			all.Wait()
 		}
@@ -60,7 +64,7 @@ func (r *runner) recordRuns(ctx context.Context) ([]*judge.Run, error) {
 			}
 		}
 	}
-	r.record = judge.Common(runs)
+	r.record = judge.Common(runs[:recordedRuns], runs[recordedRuns])
 	return runs, nil
 }
 

@@ -168,6 +168,11 @@ func (tr *trial) playSteps(from, to int) error {
 		if err := tr.act(i); err != nil {
 			return err
 		}
+		if tr.run.Case.Fault == judge.Touching {
+			if err := tr.touchTwice(); err != nil {
+				return err
+			}
+		}
 		quiet := shortQuiet
 		if i == len(tr.steps)-1 {
 			quiet = longQuiet
@@ -253,7 +258,7 @@ func (tr *trial) isSettled(i int, quiet time.Duration) bool {
 		step.Quiet = min(time.Since(since), time.Since(changed), time.Since(step.Began)) > tr.settings.Settle.Duration
 		return step.Quiet
 	}
-	return step.Quiet && len(tr.record.Masks[i].Diff(tr.record.Ends[i], step.End)) == 0
+	return step.Quiet && len(tr.record.Mask(tr.run.Case, i).Diff(tr.record.Ends[i], step.End)) == 0
 }
 
 func (tr *trial) isSlow() bool {

@@ -185,8 +185,8 @@ func Varying(ends []End) Mask {
 					mask[key+" "] = true
 					continue
 				}
-				for i, pair := range sorted(all) {
-					for _, path := range differing(pair, sorted(b[key])[i]) {
+				for i, pair := range matched(all, b[key]) {
+					for _, path := range differing(all[i], pair) {
 						mask[key+" "+path] = true
 					}
 				}
@@ -213,17 +213,24 @@ func differing(a, b Fields) []string {
 	return paths
 }
 
-// sorted orders objects of one key by their content.
-func sorted(all []Fields) []Fields {
-	return slices.SortedFunc(slices.Values(all), func(a, b Fields) int { return strings.Compare(text(a), text(b)) })
-}
-
-func text(f Fields) string {
-	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(f)) {
-		b.WriteString(path + "=" + f[path] + "\n")
+// matched orders the objects b so that each is at the place of the one of a that it is like most.
+// Both have the same number.
+func matched(a, b []Fields) []Fields {
+	all := make([]Fields, len(a))
+	left := slices.Clone(b)
+	for range a {
+		place, best, least := 0, 0, -1
+		for i := range a {
+			for j := range left {
+				if n := len(differing(a[i], left[j])); all[i] == nil && (least < 0 || n < least) {
+					place, best, least = i, j, n
+				}
+			}
+		}
+		all[place] = left[best]
+		left = slices.Delete(left, best, best+1)
 	}
-	return b.String()
+	return all
 }
 
 // without returns objects without the fields that vary.
@@ -234,7 +241,7 @@ func (m Mask) without(key string, all []Fields) []Fields {
 		maps.DeleteFunc(fields, func(path, _ string) bool { return m[key+" "+path] })
 		rest = append(rest, fields)
 	}
-	return sorted(rest)
+	return rest
 }
 
 // Diff says how an end differs from the wanted one. It is empty if they are equal.
@@ -251,7 +258,7 @@ func (m Mask) Diff(want, got End) []string {
 			continue
 		}
 		wanted := m.without(key, want[key])
-		for i, fields := range m.without(key, got[key]) {
+		for i, fields := range matched(wanted, m.without(key, got[key])) {
 			for _, path := range differing(wanted[i], fields) {
 				diff = append(diff, fmt.Sprintf("%s: %s is %q, want %q", key, path, fields[path], wanted[i][path]))
 			}

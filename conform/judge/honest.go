@@ -134,10 +134,10 @@ func lies(record *Record, run *Run) []string {
 func missingChild(record *Record, run *Run, spans []span, owner *span, step int, since uint64) string {
 	self := fmt.Sprintf("metadata.ownerReferences[%s].kind", run.Options.normal(owner.meta().GetName()))
 	for key, all := range record.Ends[step] {
-		if record.Masks[step][key+" "] || all[0][self] != owner.meta().GetKind() {
+		if record.Mask(run.Case, step)[key+" "] || all[0][self] != owner.meta().GetKind() {
 			continue
 		}
-		isLike := func(s *State) bool { return hasContent(record.Masks[step], key, all, run.Options.fields(s)) }
+		isLike := func(s *State) bool { return hasContent(record.Mask(run.Case, step), key, all, run.Options.fields(s)) }
 		there, wasReady, canBe := map[string]bool{}, map[string]bool{}, false
 		for _, child := range spans {
 			if child.Resource+" "+run.Options.normal(child.meta().GetName()) != key {

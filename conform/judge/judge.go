@@ -105,7 +105,7 @@ func Judge(record *Record, run *Run) []Finding {
 // ends says in which steps the end is not that without a fault.
 func ends(record *Record, run *Run) []string {
 	for i, step := range run.Steps {
-		if diff := record.Masks[i].Diff(record.Ends[i], step.End); len(diff) > 0 {
+		if diff := record.Mask(run.Case, i).Diff(record.Ends[i], step.End); len(diff) > 0 {
 			diff[0] = fmt.Sprintf("step %s: %s", step.Name, diff[0])
 			return diff
 		}

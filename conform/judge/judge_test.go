@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"maps"
 	"net/http"
 	"regexp"
 	"slices"
@@ -124,6 +125,17 @@ func TestVaryingIsWhatDiffersBetweenEnds(t *testing.T) {
 	}
 }
 
+func TestObjectsOfOneKeyAreComparedWithTheMostAlike(t *testing.T) {
+	want := End{"a": {{"image": "1", "size": "0"}, {"image": "2", "size": "3"}}}
+	got := End{"a": {{"history": "1", "image": "2", "size": "3"}, {"image": "1", "size": "0"}}}
+	if diff := (Mask{}).Diff(want, got); len(diff) != 1 || !strings.Contains(diff[0], `history is "1", want ""`) {
+		t.Errorf("the difference is %q", diff)
+	}
+	if mask := Varying([]End{want, got}); len(mask) != 1 || !mask["a history"] {
+		t.Errorf("what varies is %v", mask)
+	}
+}
+
 // call makes a request at a second of the run.
 func call(second int, method, resource, subresource string) *proxy.Call {
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodDelete: "delete", http.MethodGet: "list"}[method]
@@ -172,7 +184,7 @@ func judged(t *testing.T) (*Record, *Run) {
 	run := goodRun(t)
 	run.Steps[0].End = EndOf(Latest(run.History[:4]), run.Options)
 	run.Steps[1].End = EndOf(Latest(run.History), run.Options)
-	return Common([]*Run{run, run, run}), run
+	return Common([]*Run{run, run, run}, run), run
 }
 
 func TestAGoodRunBreaksNoRule(t *testing.T) {
@@ -237,6 +249,27 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 				t.Errorf("found %q, want one of level %s, rule %s: %s", findings, row.level, row.rule, row.want)
 			}
 		})
+	}
+}
+
+func TestWhatTouchesAloneChangeIsNotComparedWithAStaleCache(t *testing.T) {
+	_, run := judged(t)
+	touching := goodRun(t)
+	touching.Steps[0].End = run.Steps[0].End
+	touching.Steps[1].End = End{}
+	maps.Copy(touching.Steps[1].End, run.Steps[1].End)
+	touching.Steps[1].End["children c"] = []Fields{maps.Clone(run.Steps[1].End["children c"][0])}
+	touching.Steps[1].End["children c"][0]["metadata.annotations.copied"] = "2"
+	record := Common([]*Run{run, run, run}, touching)
+	stale := *run
+	stale.Case = Case{Level: CacheSafe, Fault: "stale"}
+	stale.Steps = slices.Clone(touching.Steps)
+	if findings := Judge(record, &stale); len(findings) > 0 {
+		t.Errorf("found %v", findings)
+	}
+	stale.Case.Fault = "gone"
+	if findings := Judge(record, &stale); len(findings) != 1 || !strings.Contains(findings[0].Text, "annotations.copied") {
+		t.Errorf("in a case that touches nothing, found %v", findings)
 	}
 }
 

@@ -108,6 +108,8 @@ type Record struct {
 	// Ends are the ends of the steps, and Masks what differs between runs.
 	Ends  []End
 	Masks []Mask
+	// Touched are the masks for cases that touch objects: a controller may copy annotations.
+	Touched []Mask
 	// Peaks are the highest of all runs, by step.
 	Peaks []Peaks
 	// Writes are those that each run makes, and Requests the kinds of requests.
@@ -117,8 +119,19 @@ type Record struct {
 	Statuses []string
 }
 
-// Common makes a record of runs without a fault.
-func Common(runs []*Run) *Record {
+// Touching is the fault of a run without a fault in which the applied objects are touched.
+const Touching = "touching"
+
+// Mask returns what is not compared at the end of a step in a case.
+func (r *Record) Mask(c Case, step int) Mask {
+	if c.Fault == "stale" {
+		return r.Touched[step]
+	}
+	return r.Masks[step]
+}
+
+// Common makes a record of runs without a fault, and of one that touches the applied objects.
+func Common(runs []*Run, touching *Run) *Record {
 	r := &Record{}
 	for i, step := range runs[0].Steps {
 		var ends []End
@@ -126,6 +139,7 @@ func Common(runs []*Run) *Record {
 			ends = append(ends, run.Steps[i].End)
 		}
 		r.Steps, r.Ends, r.Masks = append(r.Steps, step.Name), append(r.Ends, ends[0]), append(r.Masks, Varying(ends))
+		r.Touched = append(r.Touched, Varying(append(ends, touching.Steps[i].End)))
 	}
 	r.Peaks = highest(runs)
 	r.Writes = runs[0].Writes()

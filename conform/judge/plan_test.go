@@ -28,7 +28,7 @@ func TestOnlyWritesOfEachRunMeetAFault(t *testing.T) {
 	_, a := judged(t)
 	_, b := judged(t)
 	b.Calls = b.Calls[:4]
-	if writes := Common([]*Run{a, b}).Writes; len(writes) != 4 || slices.Contains(writes, Write{1, "PUT", "things/status", 2}) {
+	if writes := Common([]*Run{a, b}, a).Writes; len(writes) != 4 || slices.Contains(writes, Write{1, "PUT", "things/status", 2}) {
 		t.Errorf("the writes are %v", writes)
 	}
 }
@@ -39,7 +39,7 @@ func TestThePlanHasEachFaultOfEachWrite(t *testing.T) {
 		run.Calls = append(run.Calls, call(second, http.MethodPut, "things", "status"))
 	}
 	run.Calls = append(run.Calls, &proxy.Call{RequestInfo: call(0, http.MethodGet, "children", "").RequestInfo, Began: time.Unix(1, 0)})
-	cases := Plan(Common([]*Run{run}), false)
+	cases := Plan(Common([]*Run{run}, run), false)
 	names := map[string]int{}
 	for _, c := range cases {
 		names[c.Name]++

@@ -73,7 +73,7 @@ func surplus(record *Record, run *Run) []string {
 	var texts []string
 	for i, most := range peaks(run) {
 		for _, key := range slices.Sorted(maps.Keys(most)) {
-			if record.creates(key) && most[key] > record.Peaks[i][key] && !record.Masks[i][key+" "] {
+			if record.creates(key) && most[key] > record.Peaks[i][key] && !record.Mask(run.Case, i)[key+" "] {
 				texts = append(texts, fmt.Sprintf("step %s: there were %d at once of %s, and without a fault at most %d", run.Steps[i].Name, most[key], key, record.Peaks[i][key]))
 			}
 		}
