@@ -2,7 +2,7 @@
 
 .PHONY: test-waiters
 test: test-waiters
-ifdef statuses
+ifneq ($(wildcard test/simulation/targets.mk),)
 test-waiters: simulation
 endif
 test-waiters: ## Check that neither kstatus (Helm, Flux) nor Argo CD reports success before a Foo is in its desired state
