@@ -67,13 +67,7 @@ func readSettings(file string) (*settings, error) {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	for _, paths := range [][]string{s.CRDs, s.Objects, s.Manifests} {
-		for i := range paths {
-			if !strings.HasPrefix(paths[i], moduleVariable) {
-				paths[i] = filepath.Join(filepath.Dir(file), paths[i])
-			}
-		}
-	}
+	s.relativeTo(filepath.Dir(file))
 	if len(s.Program) > 0 && strings.HasPrefix(s.Program[0], ".") {
 		var err error
 		if s.Program[0], err = filepath.Abs(filepath.Join(filepath.Dir(file), s.Program[0])); err != nil {
@@ -100,6 +94,17 @@ func readSettings(file string) (*settings, error) {
 		}
 	}
 	return s, nil
+}
+
+// relativeTo makes paths relative to a folder, apart from those in the module.
+func (s *settings) relativeTo(folder string) {
+	for _, paths := range [][]string{s.CRDs, s.Objects, s.Manifests} {
+		for i := range paths {
+			if !strings.HasPrefix(paths[i], moduleVariable) {
+				paths[i] = filepath.Join(folder, paths[i])
+			}
+		}
+	}
 }
 
 // skipped returns why a case is not run, or "".
