@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -60,8 +61,11 @@ type runner struct {
 	// clusterWide is true if objects have no namespace. Then each run has the whole cluster, one after
 	// another, and otherwise a namespace.
 	clusterWide bool
-	record      *judge.Record
-	statuses    []string
+	// planned is the number of cases, and ended how many have ended.
+	planned  int
+	ended    atomic.Int32
+	record   *judge.Record
+	statuses []string
 }
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -178,7 +182,11 @@ func (r *runner) judge(ctx context.Context) (*judge.Results, error) {
 	if len(r.settings.LeaderElection) == 0 {
 		results.NotJudged(judge.Replicas, "leader", "the settings have no leaderElection")
 	}
+	r.planned = len(cases)
 	r.progress("%d writes in %d steps without a fault; %d cases", len(r.record.Writes), len(r.steps), len(cases))
+	if !r.record.CreatesSomething() {
+		r.progress("Without a fault, it creates nothing: has the program all that it needs, such as variables in env?")
+	}
 	if err := r.runAll(ctx, cases, results); err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (r *runner) runCase(ctx context.Context, c judge.Case, results *judge.Resul
 			break
 		}
 	}
-	r.progress("%s %.0fs %s", c.Name, time.Since(began).Seconds(), r.conclude(c, found, problem, results))
+	r.progress("%d/%d %s %.0fs %s", r.ended.Add(1), r.planned, c.Name, time.Since(began).Seconds(), r.conclude(c, found, problem, results))
 }
 
 // conclude adds what the attempts found to the results, and says it in a line.

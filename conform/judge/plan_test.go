@@ -144,3 +144,16 @@ func TestDefinitionsAreStructuralAndHaveTheStatusApart(t *testing.T) {
 		}
 	}
 }
+
+func TestAControllerThatOnlyReportsCreatesNothing(t *testing.T) {
+	status := Write{Method: http.MethodPut, Resource: "things/status", Nth: 1}
+	finalizer := Write{Method: http.MethodPut, Resource: "things", Nth: 1}
+	if r := (&Record{Writes: []Write{status, finalizer}}); r.CreatesSomething() {
+		t.Error("statuses and finalizers count as created")
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPatch} {
+		if r := (&Record{Writes: []Write{status, {Method: method, Resource: "pods", Nth: 1}}}); !r.CreatesSomething() {
+			t.Errorf("a %s of a Pod is not noticed", method)
+		}
+	}
+}

@@ -7,6 +7,7 @@ package judge
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -98,4 +99,11 @@ func highest(runs []*Run) []Peaks {
 func (r *Record) creates(key string) bool {
 	resource, _, _ := strings.Cut(key, " ")
 	return slices.Contains(r.Requests, Request{"create", resource}) || slices.Contains(r.Requests, Request{"patch", resource})
+}
+
+// CreatesSomething reports whether the controller creates or applies any object.
+func (r *Record) CreatesSomething() bool {
+	return slices.ContainsFunc(r.Writes, func(w Write) bool {
+		return !strings.Contains(w.Resource, "/") && (w.Method == http.MethodPost || w.Method == http.MethodPatch)
+	})
 }
