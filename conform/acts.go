@@ -133,7 +133,7 @@ func (tr *trial) deleteAll() error {
 // clear deletes what a run with the whole cluster created, also what has finalizers.
 func (tr *trial) clear(ctx context.Context) error {
 	left := 0
-	clear := func(context.Context) (bool, error) {
+	isClear := func(context.Context) (bool, error) {
 		left = 0
 		err := tr.each(func(_ *judge.State, object *unstructured.Unstructured) bool {
 			return !object.GetCreationTimestamp().Time.Before(tr.began)
@@ -146,7 +146,7 @@ func (tr *trial) clear(ctx context.Context) error {
 		})
 		return left == 0, err
 	}
-	if err := wait.PollUntilContextTimeout(ctx, shortQuiet, slowPath, true, clear); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, shortQuiet, slowPath, true, isClear); err != nil {
 		return fmt.Errorf("the run left %d objects behind: %w", left, err)
 	}
 	return nil
