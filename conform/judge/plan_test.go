@@ -146,7 +146,7 @@ func TestDefinitionsAreStructuralAndHaveTheStatusApart(t *testing.T) {
 }
 
 func TestAControllerThatOnlyReportsCreatesNothing(t *testing.T) {
-	status := Write{Method: http.MethodPut, Resource: "things/status", Nth: 1}
+	status := Write{Method: http.MethodPatch, Resource: "things/status", Nth: 1}
 	finalizer := Write{Method: http.MethodPut, Resource: "things", Nth: 1}
 	if r := (&Record{Writes: []Write{status, finalizer}}); r.CreatesSomething() {
 		t.Error("statuses and finalizers count as created")

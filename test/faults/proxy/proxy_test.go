@@ -26,12 +26,14 @@ const deployments = "/apis/apps/v1/namespaces/ns/deployments"
 type server struct {
 	mu       sync.Mutex
 	requests []string
+	accept   string // of the last request
 	events   chan string
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	s.accept = r.Header.Get("Accept")
 	s.mu.Unlock()
 	if r.URL.Query().Get("watch") != "true" {
 		_, _ = io.WriteString(w, `{"metadata":{"resourceVersion":"7"}}`)
@@ -47,6 +49,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+func (s *server) accepted() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accept
 }
 
 func (s *server) saw(request string) bool {
@@ -207,6 +215,7 @@ func event(kind, name string) string {
 }
 
 func TestAnswersAreInJSONAndOfTheKindThatIsAskedFor(t *testing.T) {
+	s, p, client := newPair(t, "")
 	const metadata = "as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	for accept, want := range map[string]string{
 		"":                 "application/json",
@@ -214,7 +223,17 @@ func TestAnswersAreInJSONAndOfTheKindThatIsAskedFor(t *testing.T) {
 		"application/vnd.kubernetes.protobuf,application/json":                                                    "application/json",
 		"application/vnd.kubernetes.protobuf;" + metadata + ",application/json;" + metadata + ",application/json": "application/json;" + metadata + ",application/json",
 	} {
-		if got := inJSON(accept); got != want {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+deployments, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Accept", accept)
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if got := s.accepted(); got != want {
 			t.Errorf("%q becomes %q, want %q", accept, got, want)
 		}
 	}
