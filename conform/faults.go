@@ -63,6 +63,8 @@ func injections() map[string]injection {
 	}
 	for _, code := range []int{401, 403, 409, 422, 429, 500} {
 		all[fmt.Sprint(code)] = once(func(*trial) proxy.Fault { return proxy.Refuse(code) })
+	}
+	for _, code := range []int{401, 429, 500} {
 		all[fmt.Sprintf("all-%d", code)] = forAWhile(isAny, proxy.Refuse(code))
 	}
 	return all

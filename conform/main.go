@@ -38,10 +38,13 @@ const (
 
 // options are the command line.
 type options struct {
-	crds, objects     []string
-	settings, output  string
+	crds, objects    []string
+	settings, output string
+	// arguments are all that conform was given, and own how many of them are its own.
 	arguments         []string
+	own               int
 	devcluster, cases string
+	list              bool
 	parallel          int
 	args              []string
 }
@@ -110,6 +113,7 @@ func (r *runner) parse(args []string) error {
 	flags.StringVar(&r.output, "output", "_output/conform", "`directory` for the report, and the requests and logs of failed cases")
 	flags.StringVar(&r.devcluster, "devcluster", "bin/devcluster", "`program` of the development cluster")
 	flags.StringVar(&r.cases, "run", "", "run only the cases whose names match this `regular expression`")
+	flags.BoolVar(&r.list, "list", false, "list the cases, and run none")
 	flags.IntVar(&r.parallel, "parallel", 10, "`number` of cases to run at once")
 	r.arguments = slices.Clone(args)
 	if err := flags.Parse(args); err != nil {
@@ -119,7 +123,7 @@ func (r *runner) parse(args []string) error {
 	if r.settings, err = readSettings(r.options.settings); err != nil {
 		return err
 	}
-	r.args = flags.Args()
+	r.args, r.own = flags.Args(), len(args)-flags.NArg()
 	for given, otherwise := range map[*[]string][]string{&r.crds: r.settings.CRDs, &r.objects: r.settings.Objects, &r.args: r.settings.Program} {
 		if len(*given) == 0 {
 			*given = otherwise
@@ -163,7 +167,7 @@ func (r *runner) judge(ctx context.Context) (*judge.Results, error) {
 	if err := r.install(ctx); err != nil {
 		return nil, err
 	}
-	results := &judge.Results{Command: r.commandLine()}
+	results := &judge.Results{Command: r.commandLine(), Chosen: r.cases}
 	if err := r.judgeDefinitions(ctx, results); err != nil {
 		return nil, err
 	}
@@ -172,7 +176,17 @@ func (r *runner) judge(ctx context.Context) (*judge.Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	cases := r.chosen(judge.Plan(r.record, len(r.settings.LeaderElection) > 0), results)
+	planned := judge.Plan(r.record, len(r.settings.LeaderElection) > 0)
+	cases := r.chosen(planned, results)
+	if len(cases) == 0 {
+		return nil, fmt.Errorf("none of the %d cases, such as %s, matches -run %s: -list lists them", len(planned), planned[0].Name, r.cases)
+	}
+	if r.list {
+		for _, c := range cases {
+			fmt.Println(c.Name)
+		}
+		return results, nil
+	}
 	if !judge.SaysReady(recorded[0]) {
 		results.NotJudged(judge.Honest, "status", "no object that conform applied ever says that it is ready")
 	}
@@ -222,20 +236,9 @@ func (r *runner) chosen(cases []judge.Case, results *judge.Results) []judge.Case
 	return chosen
 }
 
-// commandLine returns the command that runs all cases again, or those of further flags.
-func (r *runner) commandLine(flags ...string) string {
-	words := append([]string{program()}, flags...)
-	for i := 0; i < len(r.arguments); i++ {
-		if strings.HasPrefix(r.arguments[i], "-run=") {
-			continue
-		}
-		if r.arguments[i] == "-run" {
-			i++
-			continue
-		}
-		words = append(words, r.arguments[i])
-	}
-	return strings.Join(words, " ")
+// commandLine returns how conform was started.
+func (r *runner) commandLine() string {
+	return strings.Join(append([]string{program()}, r.arguments...), " ")
 }
 
 // program returns how conform was started.
@@ -246,9 +249,19 @@ func program() string {
 	return "go run ./conform"
 }
 
-// repeat returns the command that runs one case again.
+// repeat returns the command that runs one case again. Its report has a directory of its own.
 func (r *runner) repeat(name string) string {
-	return r.commandLine(fmt.Sprintf("-run '^%s$'", name))
+	words := []string{program(), fmt.Sprintf("-run '^%s$'", name), "-output " + filepath.Join(r.output, "repeated")}
+	for i := 0; i < len(r.arguments); i++ {
+		flagName, _, hasValue := strings.Cut(strings.TrimLeft(r.arguments[i], "-"), "=")
+		switch {
+		case i >= r.own || flagName != "run" && flagName != "output":
+			words = append(words, r.arguments[i])
+		case !hasValue:
+			i++
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func (r *runner) progress(format string, args ...any) {

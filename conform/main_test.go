@@ -4,11 +4,15 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/sample-controller/conform/judge"
 )
 
 func TestTheCommandLine(t *testing.T) {
@@ -29,14 +33,36 @@ func TestTheCommandLine(t *testing.T) {
 }
 
 func TestTheCommandThatRepeatsACaseHasNoOtherChoiceOfCases(t *testing.T) {
-	for _, choice := range []string{"-run kill", "-run=kill"} {
+	for _, choice := range []string{"-run kill", "-run=kill", "--run kill -output=_output/conform"} {
 		r := &runner{}
-		if err := r.parse(strings.Fields("-object x " + choice + " -- prog -flag")); err != nil {
+		if err := r.parse(strings.Fields("-object x " + choice + " -- prog -run x")); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := r.repeat("a/b"), "go run ./conform -run '^a/b$' -object x -- prog -flag"; got != want {
+		if got, want := r.repeat("a/b"), "go run ./conform -run '^a/b$' -output _output/conform/repeated -object x -- prog -run x"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestTheManualHasEachFault compares README's table of faults with those that can be injected.
+func TestTheManualHasEachFault(t *testing.T) {
+	manual, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(manual), "## The faults")
+	table, _, _ = strings.Cut(table, "## ")
+	var listed []string
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, " | "); len(cells) == 3 {
+			listed = append(listed, strings.Split(cells[1], ", ")...)
+		}
+	}
+	listed = listed[1:] // the header's
+	all := slices.DeleteFunc(slices.Collect(maps.Keys(injections())), func(name string) bool { return name == judge.Touching })
+	slices.Sort(listed)
+	if slices.Sort(all); !slices.Equal(listed, all) {
+		t.Errorf("the manual has the faults\n%v, and there are\n%v", listed, all)
 	}
 }
 

@@ -140,14 +140,16 @@ func (r *runner) runCase(ctx context.Context, c judge.Case, results *judge.Resul
 		if ctx.Err() != nil {
 			return
 		}
-		if problem = run.Problem; problem != "" && run.Reached {
-			break
-		} else if problem != "" {
+		if problem = run.Problem; problem != "" {
+			r.save(c, run, []judge.Finding{{Level: c.Level, Rule: "not judged", Text: problem}}, log)
+			if run.Reached {
+				break
+			}
 			continue
 		}
 		findings := judge.Judge(r.record, run)
 		found = append(found, findings)
-		if len(findings) > 0 {
+		if len(findings) > 0 || r.cases != "" {
 			r.save(c, run, findings, log)
 		}
 		if results.Decided(c, found) {
@@ -177,7 +179,8 @@ func (r *runner) conclude(c judge.Case, found [][]judge.Finding, problem string,
 	return text
 }
 
-// save writes the requests and the log of a failed attempt.
+// save writes the requests and the log of an attempt: one that failed or could not be judged, or any if
+// cases were chosen.
 func (r *runner) save(c judge.Case, run *judge.Run, findings []judge.Finding, log string) {
 	var text, requests strings.Builder
 	for _, f := range findings {

@@ -42,6 +42,8 @@ type settings struct {
 	ControllerManager []string `json:"controllerManager"`
 	// Ignore are regular expressions for what is not compared: "RESOURCE NAME PATH".
 	Ignore []string `json:"ignore"`
+	// Ready is the type of the condition that says that an object is ready, if it isn't Ready.
+	Ready string `json:"ready"`
 	// Settle is how long a run without a fault must be quiet to be at rest; Rest is how long
 	// nothing may be written then; Timeout bounds the wait for the end after a fault.
 	Settle  metav1.Duration `json:"settle"`

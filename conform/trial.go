@@ -86,7 +86,7 @@ func (tr *trial) prepare() error {
 	}
 	tr.ns, tr.began = created.Name, created.CreationTimestamp.Time
 	tr.recorder.forget(tr.ns)
-	tr.run.Options = judge.Options{Namespace: tr.ns, Ignore: tr.settings.ignore}
+	tr.run.Options = judge.Options{Namespace: tr.ns, Ignore: tr.settings.ignore, Ready: tr.settings.Ready}
 	number, args := 1, tr.args
 	if tr.run.Case.Level == judge.Replicas {
 		number = 2

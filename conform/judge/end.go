@@ -73,6 +73,9 @@ type Options struct {
 	// Ignore are expressions for what is not compared: a key of End, a space, a path. One that matches
 	// without the path is about the objects, however many there are.
 	Ignore []*regexp.Regexp
+	// Ready is the type of the condition by which an applied object says that it is ready: Ready, if
+	// it is empty.
+	Ready string
 }
 
 // EndOf normalizes objects: what differs between two equal runs is replaced or left out.

@@ -5,6 +5,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,8 +15,10 @@ import (
 )
 
 // ready reports whether an object says that it is ready for its generation, and whether it
-// can say so at all: by a condition Ready, or as workloads do, by numbers of replicas.
-func ready(object map[string]any) (says, can bool) {
+// can say so at all: by a condition, whose type is Ready unless another is given, or as workloads
+// do, by numbers of replicas.
+func ready(object map[string]any, conditionType string) (says, can bool) {
+	conditionType = cmp.Or(conditionType, "Ready")
 	u := &unstructured.Unstructured{Object: object}
 	status, _, _ := unstructured.NestedMap(object, "status")
 	conditions, _, _ := unstructured.NestedSlice(status, "conditions")
@@ -24,11 +27,11 @@ func ready(object map[string]any) (says, can bool) {
 	for _, element := range conditions {
 		condition, _ := element.(map[string]any)
 		values[fmt.Sprint(condition["type"])] = condition["status"]
-		if condition["type"] == "Ready" {
+		if condition["type"] == conditionType {
 			current = current && isCurrent(condition, u.GetGeneration())
 		}
 	}
-	if value, ok := values["Ready"]; ok {
+	if value, ok := values[conditionType]; ok {
 		return current && value == "True" && values["Reconciling"] != "True" && values["Stalled"] != "True", true
 	}
 	wanted, ok, _ := unstructured.NestedFieldNoCopy(object, "spec", "replicas")
@@ -86,7 +89,7 @@ func spansOf(history []State) []span {
 // SaysReady reports whether any applied object ever said that it is ready.
 func SaysReady(run *Run) bool {
 	for _, s := range run.History {
-		if says, _ := ready(s.Object); says && run.stepOf(&s) >= 0 {
+		if says, _ := ready(s.Object, run.Options.Ready); says && run.stepOf(&s) >= 0 {
 			return true
 		}
 	}
@@ -118,7 +121,7 @@ func lies(record *Record, run *Run) []string {
 		if began[key] == 0 {
 			began[key] = owner.Version
 		}
-		if says, _ := ready(owner.Object); !says || reported[key] {
+		if says, _ := ready(owner.Object, run.Options.Ready); !says || reported[key] {
 			continue
 		}
 		if missing := missingChild(record, run, spans, &owner, step, began[key]); missing != "" {
@@ -143,7 +146,7 @@ func missingChild(record *Record, run *Run, spans []span, owner *span, step int,
 			if child.Resource+" "+run.Options.normal(child.meta().GetName()) != key {
 				continue
 			}
-			says, can := ready(child.Object)
+			says, can := ready(child.Object, "")
 			canBe = canBe || can
 			if child.Version <= owner.Version && child.until > since && isLike(&child.State) {
 				there[child.UID()] = true

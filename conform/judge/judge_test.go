@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"regexp"
@@ -277,6 +278,20 @@ func TestSaysReady(t *testing.T) {
 	run := goodRun(t)
 	if !SaysReady(run) {
 		t.Error("an object that says so does not")
+	}
+	run.Options.Ready = "Available"
+	if SaysReady(run) {
+		t.Error("without the condition Available, an object says that it is available")
+	}
+	for i, s := range run.History {
+		content, err := json.Marshal(s.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.History[i].Object = object(t, strings.ReplaceAll(string(content), `"Ready"`, `"Available"`))
+	}
+	if !SaysReady(run) {
+		t.Error("an object that says by another condition that it is ready does not")
 	}
 	run.History = run.History[:3]
 	if SaysReady(run) {

@@ -106,6 +106,10 @@ func TestTheReportHasVerdictsFailuresAndWhatIsNotJudged(t *testing.T) {
 		}
 	}
 	text := r.Markdown()
+	r.Chosen = "kill"
+	if got, chosen := r.Verdict(OutageSafe), r.Markdown(); got != "holds in the chosen cases" || !strings.Contains(chosen, "match `kill`") {
+		t.Errorf("the level of chosen cases %s, and the report is\n%s", got, chosen)
+	}
 	for _, want := range []string{
 		"| crash-safe | kill-after | 1 | **fails** 1/1 |", "| outage-safe | 500 | 1 | passes |",
 		"| replicas | leader | 0 | -; not judged: no election |", "- **crash-safe/kill-after/x** (end): it is gone",

@@ -25,7 +25,11 @@ func (r *Results) Rows() []*Row {
 // Markdown returns the levels, the rows, and the failures.
 func (r *Results) Markdown() string {
 	var b, failures strings.Builder
-	fmt.Fprintf(&b, "# What conform found\n\n`%s` took %v.\n\n| level | |\n|---|---|\n", r.Command, r.Took)
+	fmt.Fprintf(&b, "# What conform found\n\n`%s` took %v.\n\n", r.Command, r.Took)
+	if r.Chosen != "" {
+		fmt.Fprintf(&b, "Only the cases that match `%s` were run.\n\n", r.Chosen)
+	}
+	fmt.Fprint(&b, "| level | |\n|---|---|\n")
 	for _, level := range Levels() {
 		fmt.Fprintf(&b, "| %s | %s |\n", level, r.Verdict(level))
 	}

@@ -30,6 +30,8 @@ type Results struct {
 	// Command is the command line, and Took how long it ran.
 	Command string
 	Took    time.Duration
+	// Chosen is the expression that chose the cases, or "" if all were to be run.
+	Chosen string
 
 	mu   sync.Mutex
 	rows []*Row
@@ -128,7 +130,8 @@ func (r *Results) NotJudged(level, title, why string) {
 	}
 }
 
-// Verdict says whether a level holds: "holds", "fails" or "not judged".
+// Verdict says whether a level holds: "holds", "fails" or "not judged". A level of which some cases
+// were not to be run at most "holds in the chosen cases".
 func (r *Results) Verdict(level string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,6 +141,8 @@ func (r *Results) Verdict(level string) string {
 		case row.Level != level:
 		case len(row.Failures) > 0:
 			return "fails"
+		case row.Cases > 0 && r.Chosen != "" && level != Definition:
+			verdict = "holds in the chosen cases"
 		case row.Cases > 0:
 			verdict = "holds"
 		}
