@@ -25,7 +25,7 @@ RUN --mount=type=bind,target=/src \
     --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
     export GOOS="${TARGETOS}" GOARCH="${TARGETARCH}" GOFIPS140="${GOFIPS140}" && \
-    hack/build.sh -stamp . . /out/sample-controller && hack/licenses.sh . /out/licenses
+    hack/build.sh -release . . /out/sample-controller && hack/licenses.sh . /out/licenses
 
 FROM scratch
 LABEL org.opencontainers.image.title="sample-controller" \

@@ -14,7 +14,7 @@ set -o errexit -o nounset -o pipefail
 unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
+export GOWORK=off
 
 release="${1:-$(sed -n -E 's/^## v[^ ]+ \(([0-9a-f]{7,40})\).*$/\1/p' CHANGELOG.md | head -n 1)}"
 if [[ -z "${release}" ]]; then

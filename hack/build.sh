@@ -5,22 +5,29 @@
 # Builds a Go program and shows progress, because the first build of a large program takes
 # minutes.
 #
-#   hack/build.sh [-stamp] MODULE_DIRECTORY PACKAGE OUTPUT
+#   hack/build.sh [-stamp|-release] MODULE_DIRECTORY PACKAGE OUTPUT
 #
 # PACKAGE is relative to MODULE_DIRECTORY, OUTPUT to the working directory. The script prints
 # nothing if OUTPUT is up to date. With -stamp the go command writes the commit and its
-# version into OUTPUT, if git knows them.
+# version into OUTPUT, if git knows them. With -release OUTPUT also depends on nothing else
+# than the sources and the Go release.
 
 set -o errexit -o nounset -o pipefail
 unset CDPATH
 
 stamp=""
-if [[ "${1:-}" == -stamp ]]; then
+# Other builds have no flags that compiled packages depend on, so that go run and go test need
+# not compile everything once more.
+if [[ "${1:-}" == -release ]]; then
+  stamp=yes
+  export CGO_ENABLED=0 GOFLAGS=-trimpath
+  shift
+elif [[ "${1:-}" == -stamp ]]; then
   stamp=yes
   shift
 fi
 if [[ $# -ne 3 ]]; then
-  echo "usage: $0 [-stamp] MODULE_DIRECTORY PACKAGE OUTPUT" >&2
+  echo "usage: $0 [-stamp|-release] MODULE_DIRECTORY PACKAGE OUTPUT" >&2
   exit 2
 fi
 
@@ -31,10 +38,6 @@ output="${output_dir}/$(basename "$3")"
 name="$(basename "$3")"
 cd "$1"
 
-# The same flags for every build, because they are part of the keys of the build cache.
-export CGO_ENABLED=0
-export GOFLAGS="-trimpath -buildvcs=false"
-
 # committed reports whether git has a commit that contains this directory. It fails for sources
 # without .git, even inside another repository, whose commit the go command would write. It
 # also fails if the clone belongs to another user, because the go command would then fail.
@@ -44,8 +47,9 @@ committed() {
 
 # Only package main and the linking depend on the commit. Everything else stays in the build
 # cache.
+buildvcs=false
 if [[ -n "${stamp}" ]] && committed; then
-  GOFLAGS="-trimpath -buildvcs=auto"
+  buildvcs=auto
   # The go command runs git status, which must not lock the index during a commit.
   export GIT_OPTIONAL_LOCKS=0
 fi
@@ -122,9 +126,9 @@ follow() {
 
 # The list of packages goes to a file, and the messages of the go command to follow.
 packages="${GOTMPDIR}/packages"
-go list -deps -ldflags="${ldflags}" -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${package}" 2>&1 >"${packages}" | follow 0
+go list -deps -buildvcs="${buildvcs}" -ldflags="${ldflags}" -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${package}" 2>&1 >"${packages}" | follow 0
 total="$(grep -c . "${packages}" || true)"
-go build -v -ldflags="${ldflags}" -o "${output}" "${package}" 2>&1 | follow "${total}"
+go build -v -buildvcs="${buildvcs}" -ldflags="${ldflags}" -o "${output}" "${package}" 2>&1 | follow "${total}"
 if [[ "${SECONDS}" -ge 10 ]]; then
   show_above "${name}: built in ${SECONDS} s"
 fi

@@ -10,15 +10,15 @@
 # GO_TEST_FLAGS is passed to each go test. A COMMAND replaces the check, as in the files
 # targets.mk.
 #
-# All checks compile with the flags of hack/build.sh, so that they share the build cache.
-# Only tests with the race detector compile the packages again.
+# All checks compile with the flags of the environment, as hack/build.sh does, so that they
+# share the build cache. Only tests with the race detector compile the packages again.
 
 set -o errexit -o nounset -o pipefail
 unset CDPATH
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$(pwd -P)
-export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
+export GOWORK=off
 # Otherwise, a quarter of the time goes to garbage collection. Processes use a few times as
 # much memory.
 export GOGC=${GOGC:-400}

@@ -63,8 +63,7 @@ codegen::with_generated_copy() {
   GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
   codegen::build_generators "${CODEGEN_COPY}"
   codegen::copy_sources "${root}" "${CODEGEN_COPY}"
-  # The flags are the same as in hack/build.sh, so that both use the same build cache, wherever
-  # the copy is.
+  # Without the copy's path in them, compiled packages serve the next run, too.
   export GOFLAGS=${CODEGEN_GOFLAGS} GOWORK=off
   cd "${CODEGEN_COPY}" || exit
   codegen::generate

@@ -122,7 +122,7 @@ mkdir -p "$3"
 dir="$(cd "$3" && pwd)"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Settings that would otherwise depend on the machine; hack/build.sh sets the others. The caller
+# Settings that would otherwise depend on the machine; hack/build.sh -release sets the others. The caller
 # may choose Go's cryptographic module, for example because of a regulation: GOFIPS140=v1.0.0.
 export GOWORK=off GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 GOFIPS140="${GOFIPS140:-off}"
 unset GOEXPERIMENT
@@ -145,7 +145,7 @@ for platform in "${list[@]}"; do
     exit 2
   fi
   program="${dir}/${BASH_REMATCH[1]}_${BASH_REMATCH[2]}/sample-controller"
-  GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/build.sh -stamp . . "${program}"
+  GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/build.sh -release . . "${program}"
   GOOS="${BASH_REMATCH[1]}" GOARCH="${BASH_REMATCH[2]}" hack/licenses.sh . "$(dirname "${program}")/licenses"
   programs+=("${program}")
 done

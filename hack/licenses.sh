@@ -18,7 +18,7 @@ if [[ $# -ne 2 ]]; then
   exit 2
 fi
 rm -rf "$2"
-# The flags of hack/build.sh, because they determine the packages.
+# The flags of hack/build.sh -release, because they determine the packages.
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
 packages=$(go list -deps -f '{{if not .Standard}}{{.Module.Path}}{{with .Module.Version}}@{{.}}{{end}}|{{.Module.Dir}}|{{.Dir}}{{end}}' "$1")
 while IFS='|' read -r module root dir; do

@@ -12,7 +12,7 @@ temp=$(mktemp -d)
 trap 'rm -rf "${temp}"' EXIT
 git clone -q "$(dirname "${BASH_SOURCE[0]}")/.." "${temp}/copy"
 cd "${temp}/copy"
-export CGO_ENABLED=0 GOWORK=off GOFLAGS='-trimpath -buildvcs=false' GOTOOLCHAIN=auto
+export GOWORK=off GOTOOLCHAIN=auto
 
 # quietly COMMAND... prints the output, to stderr, only if the command fails.
 quietly() { "$@" >"${temp}/log" 2>&1 || { cat "${temp}/log" >&2 && return 1; }; }

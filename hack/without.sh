@@ -13,7 +13,7 @@ unset CDPATH
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "${root}"
-export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0 GOWORK=off
+export GOWORK=off
 
 # row NAME prints the paths of a row, one per line.
 row() {

@@ -12,9 +12,6 @@ export KUBECONFIG=${tour_root}/_output/tour/kubeconfig
 # kubectl finds the plugin kubectl-foo in PATH.
 export PATH=${tour_root}/bin:${PATH}
 
-# The same as in hack/build.sh, because the build cache depends on them.
-export GOFLAGS="-trimpath -buildvcs=false" CGO_ENABLED=0
-
 # Use the kubectl in devcluster if there is no other.
 if ! command -v kubectl >/dev/null; then
   kubectl() { "${tour_root}/bin/devcluster" kubectl "$@"; }

@@ -16,12 +16,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 memory=$(awk '/^MemTotal/ { printf "%.1f", $2 / 1024 / 1024 }' /proc/meminfo)
 echo "machine $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, ${memory} GiB of memory," \
   "$(go env GOOS)/$(go env GOARCH), kernel $(uname -r)"
-hack/build.sh -stamp . . "${output}/ours" >&2
+hack/build.sh -release . . "${output}/ours" >&2
 "${output}/ours" -version | sed -n 's/^commit  */ours commit /p'
 bin/devcluster version | awk 'NF == 2 { print $1, $2 }'
 
 cd test/bench
-# The flags of hack/build.sh, to share its build cache.
+# As hack/build.sh -release builds.
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false" GOWORK=off
 readonly upstream=k8s.io/sample-controller
 go list -m -f '{{.Path}} {{.Version}}' "${upstream}" sigs.k8s.io/controller-runtime

@@ -97,9 +97,9 @@ func (c *Cluster) Stop() error {
 
 // Build compiles a Go program: a package, as seen from a directory, to a file.
 func Build(ctx context.Context, folder, output, pkg string, flags ...string) error {
-	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, flags, []string{"-o", output, pkg})...)
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-buildvcs=false"}, flags, []string{"-o", output, pkg})...)
 	build.Dir = folder
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
+	build.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s in %s: %w\n%s", pkg, folder, err, out)
 	}

@@ -46,7 +46,7 @@ spec:
 EOF
 for platform in "$@"; do
   export GOOS="${platform%/*}" GOARCH="${platform#*/}"
-  hack/build.sh -stamp tools/kubectl-foo . "${parts}/kubectl-foo"
+  hack/build.sh -release tools/kubectl-foo . "${parts}/kubectl-foo"
   (cd tools/kubectl-foo && ../../hack/licenses.sh . "${parts}/licenses")
   archive="kubectl-foo_${GOOS}_${GOARCH}.tar.gz"
   cp LICENSE "${parts}"

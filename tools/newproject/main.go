@@ -164,8 +164,7 @@ type step struct {
 	run func(context.Context) error
 }
 
-// output runs a command in a directory, and returns its standard output without the final newline. The
-// go command uses the flags of hack/build.sh, so that later builds use the same build cache.
+// output runs a command in a directory, and returns its standard output without the final newline.
 func output(ctx context.Context, dir string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Dir = dir
@@ -173,7 +172,7 @@ func output(ctx context.Context, dir string, arguments ...string) (string, error
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"}, name)
 	})
-	command.Env = append(command.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GOWORK=off", "GOFLAGS=-trimpath -buildvcs=false -mod=mod", "CGO_ENABLED=0")
+	command.Env = append(command.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GOWORK=off", "GOFLAGS=-mod=mod "+os.Getenv("GOFLAGS"))
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer

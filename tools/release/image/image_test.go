@@ -114,7 +114,7 @@ func TestDockerfile(t *testing.T) {
 	entrypoint, err := json.Marshal(file.Config.Entrypoint)
 	must(t, err)
 	start := fmt.Sprintf("ARG GO_IMAGE=golang:%s FROM --platform=$BUILDPLATFORM $GO_IMAGE AS build ", release[1])
-	end := fmt.Sprintf(" && hack/build.sh -stamp . . /out/sample-controller && hack/licenses.sh . /out/licenses FROM scratch LABEL%s "+
+	end := fmt.Sprintf(" && hack/build.sh -release . . /out/sample-controller && hack/licenses.sh . /out/licenses FROM scratch LABEL%s "+
 		"COPY --from=build /out / USER %s WORKDIR %s ENTRYPOINT %s", labels, file.Config.User, file.Config.WorkingDir, entrypoint)
 
 	text, err := os.ReadFile("../../../Dockerfile")
