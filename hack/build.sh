@@ -60,6 +60,10 @@ GOTMPDIR="$(mktemp -d "${output_dir}/.build-XXXXXX")"
 export GOTMPDIR
 trap 'rm -rf "${GOTMPDIR}"' EXIT
 
+# Otherwise a fifth of the time goes to the garbage collection of the compiler. The largest link takes
+# 3.7 GB of memory in place of 3.2.
+export GOGC="${GOGC:-400}"
+
 ldflags="-s -w"
 # Kubernetes' programs get their version from the linker. Without it, kubectl version
 # fails.
