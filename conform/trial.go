@@ -30,6 +30,9 @@ const (
 	// before the end.
 	shortQuiet = time.Second
 	longQuiet  = 3 * time.Second
+	// deletionWait is how long nothing must change until an object that is being deleted counts as
+	// part of the end: its finalizers may be nobody's.
+	deletionWait = 30 * time.Second
 	// startWait bounds the wait for the program's start.
 	startWait = time.Minute
 	// slowPath is how much longer an end may take after faults that client-go itself notices
@@ -256,7 +259,8 @@ func (tr *trial) isSettled(i int, quiet time.Duration) bool {
 	step.End, step.Quiet = tr.end(), min(time.Since(since), time.Since(step.Began)) > quiet
 	if tr.record == nil {
 		step.Quiet = min(time.Since(since), time.Since(changed), time.Since(step.Began)) > tr.settings.Settle.Duration
-		return step.Quiet
+		// The deletion of a Namespace, for example, pauses for seconds.
+		return step.Quiet && (!step.End.IsDeleting() || time.Since(changed) > deletionWait)
 	}
 	return step.Quiet && len(tr.record.Mask(tr.run.Case, i).Diff(tr.record.Ends[i], step.End)) == 0
 }

@@ -97,6 +97,16 @@ func EndOf(states []State, o Options) End {
 	return end
 }
 
+// IsDeleting reports whether any object is being deleted.
+func (e End) IsDeleting() bool {
+	for _, all := range e {
+		if slices.ContainsFunc(all, func(f Fields) bool { return f["metadata.deletionTimestamp"] != "" }) {
+			return true
+		}
+	}
+	return false
+}
+
 // fields returns the fields of an object that are compared.
 func (o *Options) fields(s *State) Fields {
 	fields := Fields{}

@@ -86,6 +86,14 @@ func TestDiffNamesWhatDiffers(t *testing.T) {
 	}
 }
 
+func TestAnEndMayHaveObjectsThatAreBeingDeleted(t *testing.T) {
+	there := State{"things", 1, false, object(t, `{kind: Thing, metadata: {name: a}}`)}
+	going := State{"things", 1, false, object(t, `{kind: Thing, metadata: {name: b, deletionTimestamp: "2026-01-01T00:00:00Z"}}`)}
+	if EndOf([]State{there}, Options{}).IsDeleting() || !EndOf([]State{there, going}, Options{}).IsDeleting() {
+		t.Error("an object that is being deleted is not noticed, or one that isn't is")
+	}
+}
+
 func TestWhatIsNotCompared(t *testing.T) {
 	states := things(t, "ns", "u", "x7z2b", "5")
 	end := EndOf(states, Options{Ignore: []*regexp.Regexp{regexp.MustCompile(`^things\S* a spec\.size$`), regexp.MustCompile(`^pods `)}})
