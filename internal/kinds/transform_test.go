@@ -110,7 +110,7 @@ func heap() int {
 func TestTheCacheKeepsEveryFieldThatAFooOwns(t *testing.T) {
 	for seed := range int64(20) {
 		wanted := footest.Foo("a")
-		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Fill(&wanted.Spec)
+		randfill.NewWithSeed(seed).NilChance(0).NumElements(1, 3).Funcs(footest.FillFuncs()...).Fill(&wanted.Spec)
 		kept, err := shipped.Transform(newChild(wanted))
 		footest.Must(t, err)
 		if differs := shipped.DescribeDrift(kept.(plan.Object), wanted, nil); differs != "" {

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/randfill/bytesource"
@@ -230,11 +231,21 @@ func newFiller(noise []byte) *Filler {
 		return nil
 	}
 	return randfill.New().NilChance(.5).NumElements(0, 2).RandSource(bytesource.New(noise)).
-		Funcs(func(q *resource.Quantity, c randfill.Continue) {
+		Funcs(FillFuncs()...)
+}
+
+// FillFuncs are for a Filler: values of types that can't be filled field by field, or that no API
+// server stores as they are then.
+func FillFuncs() []any {
+	const anyObject = `{"kind":"Any"}`
+	return []any{
+		func(q *resource.Quantity, c randfill.Continue) {
 			*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
-		}, func(fields *metav1.FieldsV1, _ randfill.Continue) {
-			fields.SetRawString("{}") // no API server stores what is not JSON
-		})
+		},
+		func(fields *metav1.FieldsV1, _ randfill.Continue) { fields.SetRawString("{}") },
+		func(raw *runtime.RawExtension, _ randfill.Continue) { raw.Raw = []byte(anyObject) },
+		func(o *runtime.Object, _ randfill.Continue) { *o = &runtime.Unknown{Raw: []byte(anyObject)} },
+	}
 }
 
 // addNoise fills the labels and annotations of an object.

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,7 +135,7 @@ func (r *row) variesWith(t *testing.T, made func(foo plan.Owner) object) func(at
 	for seed := range int64(23) {
 		foo := r.newFoo(fmt.Sprintf("various-%d", seed), int32(seed%3))
 		if seed > 2 {
-			randfill.NewWithSeed(seed).NilChance(.2).NumElements(1, 2).Funcs(fillQuantity).Fill(foo.GetSpec())
+			randfill.NewWithSeed(seed).NilChance(.2).NumElements(1, 2).Funcs(footest.FillFuncs()...).Fill(foo.GetSpec())
 		}
 		r.ask(foo)
 		text, err := json.Marshal(stored(t, made(foo)))
@@ -212,8 +211,8 @@ func (r *row) random(t *testing.T, foo plan.Owner, seed uint64) object {
 	if seed%10 == full {
 		nilChance = 0
 	}
-	fill := randfill.NewWithSeed(int64(seed)).NilChance(nilChance).NumElements(1, 1).Funcs(
-		fillQuantity, nilable[intstr.IntOrString](nilChance), nilable[metav1.Time](nilChance), nilable[metav1.MicroTime](nilChance),
+	fill := randfill.NewWithSeed(int64(seed)).NilChance(nilChance).NumElements(1, 1).Funcs(footest.FillFuncs()...).Funcs(
+		nilable[intstr.IntOrString](nilChance), nilable[metav1.Time](nilChance), nilable[metav1.MicroTime](nilChance),
 		func(m *metav1.ObjectMeta, _ randfill.Continue) {
 			*m = metav1.ObjectMeta{
 				Labels: map[string]string{"team": "blue"}, Annotations: map[string]string{"team": "blue"},
@@ -241,10 +240,6 @@ func (r *row) random(t *testing.T, foo plan.Owner, seed uint64) object {
 		r.plausible(child, random)
 	}
 	return stored[object](t, child)
-}
-
-func fillQuantity(q *resource.Quantity, c randfill.Continue) {
-	*q = *resource.NewQuantity(c.Int63n(1000), resource.DecimalSI)
 }
 
 // nilable fills pointers to a type that fills itself. Without it, randfill leaves them nil.
