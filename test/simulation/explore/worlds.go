@@ -33,7 +33,7 @@ var (
 	allOfThem = append(append(append([]string{"create a web"}, ofOwner...), deletes...), ofOthers...)
 )
 
-// small are the worlds of each test run. docs/verification.md says of each world what it is about.
+// small are the worlds of each test run. docs/verification.md says what they are about.
 var small = []World{
 	{Name: "create", Acts: []string{"create a web"}, Users: 1, Faults: 1, Outcomes: allOutcomes, Relists: true},
 	{Name: "create, crash", Acts: []string{"create a web"}, Users: 1, Crashes: 1, Behind: 1},
