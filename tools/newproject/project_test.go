@@ -259,7 +259,7 @@ func (c cancelAt) Write(written []byte) (int, error) {
 
 func TestProjectsThatAreRefused(t *testing.T) {
 	for say, test := range map[string]struct{ state, args, want string }{
-		"that of an earlier newproject": {`{"commit": "1", "module": "github.com/acme/widgets"}`, "-update -dir=", "docs/move-to-library.md"},
+		"that of an earlier newproject": {`{"commit": "1", "module": "github.com/acme/widgets"}`, "-update -dir=", "tools/newproject/README.md shows how to move it"},
 		"an added kind beside one of Kubernetes": {
 			`{"module": "github.com/acme/quotas", "group": "acme.dev", "kindOf": "v1/Namespace", "library": "third_party/sample-controller"}`,
 			"-add-kind=Gadget -into=", "is for Namespaces of Kubernetes, and has no API for kinds of its own",

@@ -38,7 +38,7 @@ func open(ctx context.Context, root, flag, dir string) (*project, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(top, stateFile), err)
 	}
 	if r.Library == "" {
-		return nil, fmt.Errorf("%s=%s: an earlier newproject generated this, with a copy of everything: docs/move-to-library.md shows how to move it", flag, top)
+		return nil, fmt.Errorf("%s=%s: an earlier newproject generated this, with a copy of everything: tools/newproject/README.md shows how to move it", flag, top)
 	}
 	return &project{names: deriveNames(r), request: r, root: root, dir: top}, checkNames(r)
 }
