@@ -31,18 +31,12 @@ func marked(uid, key string) *corev1.ConfigMap {
 	return of
 }
 
-// The policy for marks is in docs/grow.md, for a project with them.
+// The policy for marks is for a project with them: see docs/grow.md.
 func TestOnlyTheControllerSetsMarks(t *testing.T) {
-	text, err := os.ReadFile("../../docs/grow.md")
+	policy, err := os.ReadFile("../../docs/grow/marks-policy.yaml")
 	footest.Must(t, err)
-	_, rest, _ := strings.Cut(string(text), "\n## Children elsewhere\n")
-	_, rest, _ = strings.Cut(rest, "\n```yaml\n")
-	policy, _, isWhole := strings.Cut(rest, "\n```\n")
-	if !isWhole {
-		t.Fatal("docs/grow.md has no policy under Children elsewhere")
-	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "acme"}}
-	s := newServerWith(t, "", append(decode([]byte(policy)), account))
+	s := newServerWith(t, "", append(decode(policy), account))
 	controller, none := s.account, marked("", "")
 	for name, test := range map[string]struct {
 		stored, sent *corev1.ConfigMap // nothing is stored if it is created
