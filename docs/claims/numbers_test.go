@@ -26,6 +26,7 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{contract, `After a separate back-off: (\d+) ms`, "pkg/reconcile/queue/retry.go", "Millisecond", "firstRetry"},
 		{contract, `at the latest after (\d+) s. While`, "pkg/reconcile/queue/retry.go", "Second", "BehindRetry"},
 		{contract, `After (\d+) s, doubled, or when`, "pkg/reconcile/queue/retry.go", "Second", "RefusedRetry"},
+		{contract, `doubled each time, up to (\d+) minutes`, "pkg/reconcile/memory/series.go", "Minute", "lastPause"},
 		{contract, `Three repairs at once, then (\d+) s after`, "pkg/reconcile/memory/series.go", "Second", "firstPause"},
 		{contract, `once rejections have lasted (\d+) s`, "pkg/reconcile/memory/problem.go", "Second", "refusedFor"},
 		{contract, `quotes at most (\d+) bytes`, "pkg/reconcile/plan/conditions.go", "", "MaxQuote"},
@@ -36,9 +37,6 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{manual, `events (\d+) s, and responses`, "main.go", "Second", "flushTimeout"},
 		{manual, `responses of the metrics port (\d+) s`, "pkg/process/serving/server.go", "Second", "ShutdownTimeout"},
 		{manual, `a leader's Lease expired (\d+) s ago`, "main.go", "Second", "watchdogGrace"},
-		{manual, `a change of its owner queues (\d+)`, "handlers.go", "", "maxAsking"},
-		{manual, `who has the name at most every (\d+) s`, "pkg/reconcile/memory/status.go", "Second", "MessageInterval"},
-		{manual, `it waits, up to (\d+) minutes`, "pkg/reconcile/memory/series.go", "Minute", "lastPause"},
 		{manual, `a port holds (\d+) connections`, "pkg/process/serving/connections.go", "", "maxConnections"},
 		{manual, `strangers share (\d+) requests per second`, "pkg/process/serving/gate.go", "", "reviewsPerSecond"},
 	} {
