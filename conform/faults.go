@@ -24,7 +24,8 @@ const (
 	outage = 6 * time.Second
 	// lag is how long a cache lacks events that are lost, and a list that is slow.
 	lag = 3 * time.Second
-	// stepWait bounds how long a fault waits for the write that it is about.
+	// stepWait bounds how long a fault waits for the write that it is about, unless a run without a
+	// fault needs longer to come to rest.
 	stepWait = 20 * time.Second
 )
 
@@ -110,7 +111,8 @@ func (tr *trial) await(reached <-chan struct{}) {
 		}
 		return tr.run.Reached || tr.isSettled(tr.run.Case.Step, longQuiet), nil
 	}
-	_ = wait.PollUntilContextTimeout(tr.ctx, pollPeriod, stepWait, true, over) // or it did not come
+	limit := max(stepWait, tr.settings.Settle.Duration)
+	_ = wait.PollUntilContextTimeout(tr.ctx, pollPeriod, limit, true, over) // or it did not come
 }
 
 // once injects a fault into one write.

@@ -167,8 +167,9 @@ var (
 	moment  = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^ ",]*`)
 	address = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
 	// suffix is what generateName appends, and the hash in the name of a ReplicaSet: of
-	// letters without vowels, and digits. hash is one alone, as in a label.
-	suffix = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5,10}\b`)
+	// letters without vowels, and digits. Or it is a time in minutes or seconds, as in the name of
+	// a CronJob's Job. hash is one alone, as in a label.
+	suffix = regexp.MustCompile(`-(?:[bcdfghjklmnpqrstvwxz2456789]{5,10}|\d{8,10})\b`)
 	hash   = regexp.MustCompile(`^[bcdfghjklmnpqrstvwxz2456789]{8,10}$`)
 )
 

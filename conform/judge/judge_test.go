@@ -33,7 +33,7 @@ func things(t *testing.T, namespace, uid, random, hash string) []State {
 	t.Helper()
 	text := `
 metadata: {name: a, namespace: NS, uid: UID, resourceVersion: "DAY", generation: 2}
-spec: {size: 3, token: a-RANDOM, owner: "of UID since 2026-01-0DAYT03:04:05Z"}
+spec: {size: 3, token: a-RANDOM, job: a-2993177DAY, owner: "of UID since 2026-01-0DAYT03:04:05Z"}
 status: {observedGeneration: 2, message: "in NS", conditions: [{type: Ready, status: "True"}]}
 `
 	fill := strings.NewReplacer("NS", namespace, "UID", uid, "RANDOM", random, "HASH", hash, "DAY", hash[:1]).Replace
