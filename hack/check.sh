@@ -116,9 +116,9 @@ unit_tests() {
     return
   fi
   if [[ -n "${race}" ]]; then
-    CGO_ENABLED=1 go_test "${race}" "${list[@]}"
+    CGO_ENABLED=1 go_test -timeout=30m "${race}" "${list[@]}" # a busy machine is slow with the race detector
   else
-    go_test "${list[@]}"
+    go_test -timeout=30m "${list[@]}"
   fi
 }
 
