@@ -205,7 +205,7 @@ func restored(tr *trial, act func() error) error {
 	// A store of the past has other versions: what was recorded has no order with what follows,
 	// and watches would wait for versions that are yet to come.
 	tr.recorder.forget(tr.ns)
-	tr.recorder.watch(tr.ctx)
+	tr.recorder.watch(tr.ctx, tr.began)
 	tr.run.Steps = slices.Delete(tr.run.Steps, tr.run.Case.Step, tr.run.Case.Step+1)
 	return act()
 }

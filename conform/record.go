@@ -64,12 +64,13 @@ func newRecorder(ctx context.Context, discover discovery.DiscoveryInterface, cli
 			}
 		}
 	}
-	r.watch(ctx)
+	r.watch(ctx, time.Time{})
 	return r, nil
 }
 
-// watch watches all resources, in place of the watches so far.
-func (r *recorder) watch(ctx context.Context) {
+// watch watches all resources, in place of the watches so far. What exists at first and is older than since
+// is not recorded.
+func (r *recorder) watch(ctx context.Context, since time.Time) {
 	if r.end != nil {
 		r.end()
 		r.reflectors.Wait()
@@ -82,7 +83,7 @@ func (r *recorder) watch(ctx context.Context) {
 		}
 		filled.Add(1)
 		store := &store{
-			recorder: r, resource: judge.ResourceName(resource.Name, resource.Group),
+			recorder: r, resource: judge.ResourceName(resource.Name, resource.Group), since: since,
 			known: map[string]*unstructured.Unstructured{}, filled: sync.OnceFunc(filled.Done),
 		}
 		gvr := schema.GroupVersionResource{Group: resource.Group, Version: resource.Version, Resource: resource.Name}
@@ -157,8 +158,10 @@ func (r *recorder) add(resource string, object *unstructured.Unstructured, delet
 type store struct {
 	recorder *recorder
 	resource string
-	known    map[string]*unstructured.Unstructured
-	filled   func()
+	// since is zero from the first list on.
+	since  time.Time
+	known  map[string]*unstructured.Unstructured
+	filled func()
 }
 
 func (s *store) put(object any) {
@@ -190,9 +193,15 @@ func (s *store) Replace(list []any, _ string) error {
 	gone := maps.Clone(s.known)
 	for _, object := range list {
 		u := object.(*unstructured.Unstructured)
-		delete(gone, u.GetNamespace()+"/"+u.GetName())
+		key := u.GetNamespace() + "/" + u.GetName()
+		delete(gone, key)
+		if u.GetCreationTimestamp().Time.Before(s.since) {
+			s.known[key] = u
+			continue
+		}
 		s.put(u)
 	}
+	s.since = time.Time{}
 	for key, u := range gone {
 		delete(s.known, key)
 		s.recorder.add(s.resource, u, true)
