@@ -115,7 +115,7 @@ bin/apidiff: FORCE
 	@hack/build.sh tools/lint ./apidiff $@
 
 bin/golangci-lint: FORCE
-	@hack/build.sh tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $@
+	@hack/build.sh tools/lint sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter $@
 
 # The targets of directories that can be deleted: see "What can be deleted" in CONTRIBUTING.md.
 include $(sort $(wildcard */targets.mk */*/targets.mk */*/*/targets.mk))

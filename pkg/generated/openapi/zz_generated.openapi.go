@@ -104,20 +104,21 @@ func schema_pkg_apis_samplecontroller_v1alpha1_Foo(ref common.ReferenceCallback)
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Default: map[string]interface{}{},
-							Ref:     ref(v1.ObjectMeta{}.OpenAPIModelName()),
+							Description: "metadata is that of any object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec is the desired state.",
+							Description: "spec is the desired state.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.FooSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is the state that the controller last observed. Only the controller writes it, through the status subresource.",
+							Description: "status is the state that the controller last observed. Only the controller writes it, through the status subresource.",
 							Ref:         ref(v1alpha1.FooStatus{}.OpenAPIModelName()),
 						},
 					},
@@ -188,7 +189,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"deploymentName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a Deployment with this name exists that this Foo does not control, the controller does not change it unless the Deployment requests adoption.",
+							Description: "deploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123 subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a Deployment with this name exists that this Foo does not control, the controller does not change it unless the Deployment requests adoption.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -196,14 +197,14 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooSpec(ref common.ReferenceCallb
 					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Suspend, if true, stops all writes for the Foo except to its status: its Deployment is not created, changed, adopted or deleted until Suspend is false or unset. Running Pods keep running. Deleting the Foo still deletes the Deployment.",
+							Description: "suspend stops, if true, all writes for the Foo except to its status: its Deployment is not created, changed, adopted or deleted until suspend is false or unset. Running Pods keep running. Deleting the Foo still deletes the Deployment.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is unset, the Deployment starts with 1, or with the number of the Deployment that it replaces, and the controller never changes the number, so that an autoscaler of the Deployment can own it. Set it if an autoscaler targets the Foo.",
+							Description: "replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is unset, the Deployment starts with 1, or with the number of the Deployment that it replaces, and the controller never changes the number, so that an autoscaler of the Deployment can own it. Set it if an autoscaler targets the Foo.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -224,28 +225,28 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ObservedGeneration is the metadata.generation of the Foo that the status describes. If it is lower than metadata.generation, the status describes an older spec.",
+							Description: "observedGeneration is the metadata.generation of the Foo that the status describes. If it is lower than metadata.generation, the status describes an older spec.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"lastHandledSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "LastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that the controller last acted on: it has synced the Foo since, without waiting for the end of a back-off. It is unset if there was none.",
+							Description: "lastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that the controller last acted on: it has synced the Foo since, without waiting for the end of a back-off. It is unset if there was none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Replicas is the number of the Deployment's Pods that exist and are not terminating, as reported by the Deployment.",
+							Description: "replicas is the number of the Deployment's Pods that exist and are not terminating, as reported by the Deployment.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"availableReplicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AvailableReplicas is the number of the Deployment's Pods that have been ready for at least its minReadySeconds, as reported by the Deployment. It is 0 while the Foo controls no Deployment.",
+							Description: "availableReplicas is the number of the Deployment's Pods that have been ready for at least its minReadySeconds, as reported by the Deployment. It is 0 while the Foo controls no Deployment.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -253,7 +254,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 					},
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Selector is the label selector of the Deployment's Pods, in the string form that list requests use. An autoscaler that targets the Foo uses it to find the Pods, through the scale subresource. It is unset if it would exceed 4096 characters, or 64 labels, expressions and values, as may happen after an adoption.",
+							Description: "selector is the label selector of the Deployment's Pods, in the string form that list requests use. An autoscaler that targets the Foo uses it to find the Pods, through the scale subresource. It is unset if it would exceed 4096 characters, or 64 labels, expressions and values, as may happen after an adoption.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -270,7 +271,7 @@ func schema_pkg_apis_samplecontroller_v1alpha1_FooStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Conditions describe the state of the Foo. By default, the API server sets the condition Ready to Unknown with the reason Pending, so that tools do not take a Foo that no controller has synced for one at rest. The Reason constants of this package are the reasons of Ready.\n\nA condition's lastTransitionTime is an RFC 3339 time that Go can parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. The API server refuses other values, because Go clients could not read them.",
+							Description: "conditions describe the state of the Foo. By default, the API server sets the condition Ready to Unknown with the reason Pending, so that tools do not take a Foo that no controller has synced for one at rest. The Reason constants of this package are the reasons of Ready.\n\nA condition's lastTransitionTime is an RFC 3339 time that Go can parse, such as 2026-11-21T12:00:00Z, from 0001-01-01T00:00:01Z to 9999-12-31T23:59:59Z. The API server refuses other values, because Go clients could not read them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

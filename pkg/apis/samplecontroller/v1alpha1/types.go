@@ -37,13 +37,14 @@ import (
 // "controller" on the Deployment's Pods.
 type Foo struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of any object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state.
+	// spec is the desired state.
 	// +required
 	Spec FooSpec `json:"spec"`
-	// Status is the state that the controller last observed. Only the controller writes
+	// status is the state that the controller last observed. Only the controller writes
 	// it, through the status subresource.
 	// +optional
 	// +kubebuilder:default={}
@@ -52,22 +53,23 @@ type Foo struct {
 
 // FooSpec is the desired state of a Foo.
 type FooSpec struct {
-	// DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
+	// deploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
 	// subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a
 	// Deployment with this name exists that this Foo does not control, the controller
 	// does not change it unless the Deployment requests adoption.
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="must be a DNS-1123 subdomain: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit (for example 'web-1')"
 	DeploymentName string `json:"deploymentName"`
 
-	// Suspend, if true, stops all writes for the Foo except to its status: its Deployment
-	// is not created, changed, adopted or deleted until Suspend is false or unset. Running
+	// suspend stops, if true, all writes for the Foo except to its status: its Deployment
+	// is not created, changed, adopted or deleted until suspend is false or unset. Running
 	// Pods keep running. Deleting the Foo still deletes the Deployment.
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is
+	// replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is
 	// unset, the Deployment starts with 1, or with the number of the Deployment that it
 	// replaces, and the controller never changes the number, so that an autoscaler of the
 	// Deployment can own it. Set it if an autoscaler targets the Foo.
@@ -79,28 +81,28 @@ type FooSpec struct {
 
 // FooStatus is the observed state of a Foo.
 type FooStatus struct {
-	// ObservedGeneration is the metadata.generation of the Foo that the status describes.
+	// observedGeneration is the metadata.generation of the Foo that the status describes.
 	// If it is lower than metadata.generation, the status describes an older spec.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=9007199254740991
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// LastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that
+	// lastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that
 	// the controller last acted on: it has synced the Foo since, without waiting for the end of
 	// a back-off. It is unset if there was none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastHandledSync string `json:"lastHandledSync,omitempty"`
 
-	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
+	// replicas is the number of the Deployment's Pods that exist and are not terminating,
 	// as reported by the Deployment.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// AvailableReplicas is the number of the Deployment's Pods that have been ready for
+	// availableReplicas is the number of the Deployment's Pods that have been ready for
 	// at least its minReadySeconds, as reported by the Deployment. It is 0 while the Foo
 	// controls no Deployment.
 	// +optional
@@ -108,7 +110,7 @@ type FooStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	AvailableReplicas int32 `json:"availableReplicas"`
 
-	// Selector is the label selector of the Deployment's Pods, in the string form that
+	// selector is the label selector of the Deployment's Pods, in the string form that
 	// list requests use. An autoscaler that targets the Foo uses it to find the Pods,
 	// through the scale subresource. It is unset if it would exceed 4096 characters,
 	// or 64 labels, expressions and values, as may happen after an adoption.
@@ -116,7 +118,7 @@ type FooStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Selector string `json:"selector,omitempty"`
 
-	// Conditions describe the state of the Foo. By default, the API server sets the
+	// conditions describe the state of the Foo. By default, the API server sets the
 	// condition Ready to Unknown with the reason Pending, so that tools do not take a Foo
 	// that no controller has synced for one at rest. The Reason constants of this package
 	// are the reasons of Ready.

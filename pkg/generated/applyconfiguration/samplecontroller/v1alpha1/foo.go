@@ -24,11 +24,12 @@ import (
 // A Foo's name has at most 63 characters, because it is the value of the label
 // "controller" on the Deployment's Pods.
 type FooApplyConfiguration struct {
-	v1.TypeMetaApplyConfiguration    `json:""`
+	v1.TypeMetaApplyConfiguration `json:""`
+	// metadata is that of any object.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is the desired state.
+	// spec is the desired state.
 	Spec *FooSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is the state that the controller last observed. Only the controller writes
+	// status is the state that the controller last observed. Only the controller writes
 	// it, through the status subresource.
 	Status *FooStatusApplyConfiguration `json:"status,omitempty"`
 }

@@ -9,16 +9,16 @@ package v1alpha1
 //
 // FooSpec is the desired state of a Foo.
 type FooSpecApplyConfiguration struct {
-	// DeploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
+	// deploymentName is the name of the Deployment in the Foo's namespace: a DNS-1123
 	// subdomain (lower-case letters, digits, '-' and '.') of 1 to 253 characters. If a
 	// Deployment with this name exists that this Foo does not control, the controller
 	// does not change it unless the Deployment requests adoption.
 	DeploymentName *string `json:"deploymentName,omitempty"`
-	// Suspend, if true, stops all writes for the Foo except to its status: its Deployment
-	// is not created, changed, adopted or deleted until Suspend is false or unset. Running
+	// suspend stops, if true, all writes for the Foo except to its status: its Deployment
+	// is not created, changed, adopted or deleted until suspend is false or unset. Running
 	// Pods keep running. Deleting the Foo still deletes the Deployment.
 	Suspend *bool `json:"suspend,omitempty"`
-	// Replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is
+	// replicas is the number of Pods that the Deployment runs, from 1 to 10. If it is
 	// unset, the Deployment starts with 1, or with the number of the Deployment that it
 	// replaces, and the controller never changes the number, so that an autoscaler of the
 	// Deployment can own it. Set it if an autoscaler targets the Foo.

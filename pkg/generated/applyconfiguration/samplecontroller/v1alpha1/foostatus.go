@@ -13,26 +13,26 @@ import (
 //
 // FooStatus is the observed state of a Foo.
 type FooStatusApplyConfiguration struct {
-	// ObservedGeneration is the metadata.generation of the Foo that the status describes.
+	// observedGeneration is the metadata.generation of the Foo that the status describes.
 	// If it is lower than metadata.generation, the status describes an older spec.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// LastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that
+	// lastHandledSync is the value of the annotation samplecontroller.k8s.io/sync-requested that
 	// the controller last acted on: it has synced the Foo since, without waiting for the end of
 	// a back-off. It is unset if there was none.
 	LastHandledSync *string `json:"lastHandledSync,omitempty"`
-	// Replicas is the number of the Deployment's Pods that exist and are not terminating,
+	// replicas is the number of the Deployment's Pods that exist and are not terminating,
 	// as reported by the Deployment.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// AvailableReplicas is the number of the Deployment's Pods that have been ready for
+	// availableReplicas is the number of the Deployment's Pods that have been ready for
 	// at least its minReadySeconds, as reported by the Deployment. It is 0 while the Foo
 	// controls no Deployment.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
-	// Selector is the label selector of the Deployment's Pods, in the string form that
+	// selector is the label selector of the Deployment's Pods, in the string form that
 	// list requests use. An autoscaler that targets the Foo uses it to find the Pods,
 	// through the scale subresource. It is unset if it would exceed 4096 characters,
 	// or 64 labels, expressions and values, as may happen after an adoption.
 	Selector *string `json:"selector,omitempty"`
-	// Conditions describe the state of the Foo. By default, the API server sets the
+	// conditions describe the state of the Foo. By default, the API server sets the
 	// condition Ready to Unknown with the reason Pending, so that tools do not take a Foo
 	// that no controller has synced for one at rest. The Reason constants of this package
 	// are the reasons of Ready.
