@@ -39,6 +39,6 @@ describe() {
   echo "  artifacthub.io/crds: |"
   describe crd/*_*.yaml
   echo "  artifacthub.io/crdsExamples: |"
-  awk '{ print (FNR == 1 ? "    - " : "      ") $0 }' examples/*.yaml
+  awk 'FNR == 1 { dash = "- " } !/^#/ { printf "    %-2s%s\n", dash, $0; dash = "" }' examples/*.yaml
 } >chart/.Chart.yaml
 mv chart/.Chart.yaml chart/Chart.yaml

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
 # Generates everything that depends on the types under pkg/apis: deepcopy and register
-# functions, OpenAPI definitions, apply configurations, clientset, listers, informers and
-# the CustomResourceDefinition.
+# functions, OpenAPI definitions, apply configurations, clientset, listers, informers, the
+# CustomResourceDefinition and its JSON schema.
 #
 # It needs only Go and git, and works from any directory. After an error, it exits with a non-zero
 # status and leaves the tree unchanged.

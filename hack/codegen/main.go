@@ -7,6 +7,7 @@
 //	codegen copy ROOT COPY         copies what pkg/apis imports from its module, checks the packages, prints the APIs
 //	codegen plurals                checks the deepcopy functions, prints the plurals of the CustomResourceDefinitions
 //	codegen missing PACKAGE...     prints the packages, except these, whose OpenAPI definitions are missing
+//	codegen schemas                writes the JSON schemas of the CustomResourceDefinitions
 //	codegen fakes                  makes the fake clientset know the plurals
 //	codegen check                  compares clients and CustomResourceDefinitions, and validates these
 //	codegen explain LOG            prints what a generator that failed has written, and what helps
@@ -68,6 +69,8 @@ func run(command string, operands []string) error {
 		missing, err := missingDefinitions("pkg/generated/openapi/zz_generated.openapi.go", module, operands)
 		fmt.Println(strings.Join(missing, " "))
 		return err
+	case "schemas":
+		return writeSchemas(crds)
 	case "fakes":
 		return correctFakes(crds)
 	case "check":
