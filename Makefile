@@ -96,8 +96,12 @@ vet: ## Run go vet in each module
 	$(check) vet
 
 .PHONY: lint
-lint: bin/golangci-lint ## Run golangci-lint in each module
+lint: bin/golangci-lint bin/actionlint ## Run golangci-lint in each module, and actionlint on the workflow
 	$(check) lint
+
+.PHONY: vulnerabilities
+vulnerabilities: ## List the known vulnerabilities that the program reaches, from a database on the network
+	$(check) vulnerabilities
 
 .PHONY: api-check
 test-all: api-check
@@ -116,6 +120,9 @@ bin/apidiff: FORCE
 
 bin/golangci-lint: FORCE
 	@hack/build.sh tools/lint sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter $@
+
+bin/actionlint: FORCE
+	@hack/build.sh tools/release github.com/rhysd/actionlint/cmd/actionlint $@
 
 # The targets of directories that can be deleted: see "What can be deleted" in CONTRIBUTING.md.
 include $(sort $(wildcard */targets.mk */*/targets.mk */*/*/targets.mk))

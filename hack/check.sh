@@ -84,6 +84,9 @@ check_vet() {
 }
 
 check_lint() {
+  if [[ -d .github ]]; then
+    bin/actionlint .github/workflows/*.yml
+  fi
   # For devcluster, golangci-lint analyzes all of Kubernetes. The limit halves its memory at
   # almost no cost in time.
   GOMEMLIMIT=2GiB in_modules "${root}/bin/golangci-lint" run ./...
