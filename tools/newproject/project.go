@@ -33,13 +33,16 @@ const (
 const stateFile = ".newproject.json"
 
 // inLibrary lists what a copy of the library consists of: what a project imports, the loop, the
-// generators and the development cluster, each without tests and documents.
+// generators, the linters' versions and the development cluster, each without tests and documents.
 var inLibrary = []string{"*.go", "go.mod", "go.sum", "LICENSE", "pkg/reconcile", "pkg/process", "pkg/signals", "devcluster",
-	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "tools/migrate",
+	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "tools/migrate", "tools/lint/go.*",
 	"conform/*.go", "conform/judge", "test/testcluster", "test/faults/proxy"}
 
 // notInLibrary lists the tests and documents among these.
 var notInLibrary = []string{":!**/*_test.go", ":!**/*.md", ":!**/*.mk", ":!**/testdata/**"}
+
+// asTheyAre lists the files that a project has from this repository without a change.
+var asTheyAre = []string{"LICENSE", ".editorconfig", ".devcontainer/*", ".github/CODEOWNERS", ".github/workflows/*"}
 
 // templates are the files that belong to a project, with GROUP, VERSION and KIND in their paths.
 //
@@ -138,7 +141,7 @@ func (p *project) write(ctx context.Context, child builtInKind) error {
 	mod = bytes.Replace(mod, []byte("module "+library), []byte("module "+p.Module), 1)
 	mod = append(ignored.ReplaceAll(mod, nil), "\nrequire "+library+" v0.0.0\n"...)
 	sum, err := os.ReadFile(filepath.Join(p.root, "go.sum"))
-	err = errors.Join(err, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, "LICENSE"),
+	err = errors.Join(err, p.put("go.mod", mod), p.put("go.sum", sum), p.copyFiles(ctx, p.dir, asTheyAre...),
 		p.fill(child, true), p.copyManifests(ctx), p.setLibrary(ctx), p.record())
 	if err != nil {
 		return err

@@ -118,8 +118,11 @@ func TestAProjectHasTheLibraryWithoutTests(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"pkg/reconcile/plan/row.go", "pkg/process/options/options.go", "hack/codegen.sh", "hack/codegen/go.mod", "devcluster/main.go", "LICENSE"} {
+	for _, name := range []string{"pkg/reconcile/plan/row.go", "pkg/process/options/options.go", "hack/codegen.sh", "hack/codegen/go.mod", "tools/lint/go.mod", "devcluster/main.go", "LICENSE"} {
 		p.text(t, filepath.Join(copyDir, name))
+	}
+	for _, name := range []string{".editorconfig", ".devcontainer/devcontainer.json", ".github/CODEOWNERS", ".github/dependabot.yml", ".github/workflows/test.yml"} {
+		p.text(t, name)
 	}
 	if err := p.command("hack/library.sh", "check")(t.Context()); err != nil {
 		t.Error(err)
@@ -282,7 +285,7 @@ func TestProjectsThatAreRefused(t *testing.T) {
 func TestNewProjectForAKindOfKubernetes(t *testing.T) {
 	p, newproject, in := built(t)
 	newproject(ofKubernetes + "networking.k8s.io/v1/Ingress -dir=" + p.dir)
-	in("make test && make demo DEMO_FLAGS=-exit")
+	in("make test lint && make demo DEMO_FLAGS=-exit")
 	in("for dir in . namespaced; do bin/devcluster kubectl kustomize artifacts/deploy/${dir} | grep -c ^kind: || exit; done")
 	newproject("-update -dir=" + p.dir)
 	in(`test -z "$(git diff --name-only -- ":!third_party" ":!.newproject.json")"`)
@@ -296,13 +299,13 @@ func TestNewProject(t *testing.T) {
 	newproject(awkward + " -dir=" + p.dir)
 	in("git config user.name a && git config user.email a@example.com")
 	in(`lines=$(make -s count); echo "${lines} lines"; ((lines <= 2000))`)
-	in("make test")
+	in("make test lint")
 	in("make demo DEMO_FLAGS=-exit")
 	in("for dir in . namespaced; do bin/devcluster kubectl kustomize artifacts/deploy/${dir} | grep -c ^kind: || exit; done")
 	in(`echo "// edited" >>` + copyDir + `/pkg/signals/signal.go; ! make test 2>err; grep "is not the copy" err; git checkout -q .; rm err; git diff --exit-code`)
 
 	newproject("-add-kind=Gadget -child=apps/v1/Deployment -into=" + p.dir)
-	in("make test && git add -A && git commit -qm 'A second kind'")
+	in("make test lint && git add -A && git commit -qm 'A second kind'")
 
 	root, err := findRoot()
 	second := t.TempDir()

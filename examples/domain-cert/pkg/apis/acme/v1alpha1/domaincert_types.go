@@ -21,13 +21,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // has it renewed before it expires, and reports it in the status. Deleting the DomainCert revokes it.
 type DomainCert struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of any object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state.
+	// spec is the desired state.
 	// +required
 	Spec DomainCertSpec `json:"spec"`
-	// Status is the state that the controller last observed. Only the controller writes it.
+	// status is the state that the controller last observed. Only the controller writes it.
 	// +optional
 	// +kubebuilder:default={}
 	Status DomainCertStatus `json:"status"`
@@ -35,47 +36,47 @@ type DomainCert struct {
 
 // DomainCertSpec is the desired state of a DomainCert.
 type DomainCertSpec struct {
-	// Domain is the domain that the certificate is for.
+	// domain is the domain that the certificate is for.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Domain string `json:"domain"`
 
-	// Suspend, if true, stops all calls for the DomainCert, except those that revoke its certificate when it is
+	// suspend stops, if true, all calls for the DomainCert, except those that revoke its certificate when it is
 	// deleted.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // Certificate is what the authority says.
 type Certificate struct {
-	// Serial identifies the certificate.
+	// serial identifies the certificate.
 	// +optional
 	Serial string `json:"serial,omitempty"`
-	// NotAfter is when it expires.
+	// notAfter is when it expires.
 	// +optional
 	NotAfter metav1.Time `json:"notAfter,omitzero"`
-	// Refusal is why the authority issues none. It is unset if there is one.
+	// refusal is why the authority issues none. It is unset if there is one.
 	// +optional
 	Refusal string `json:"refusal,omitempty"`
 }
 
 // DomainCertStatus is the observed state of a DomainCert.
 type DomainCertStatus struct {
-	// ObservedGeneration is the metadata.generation that the status describes.
+	// observedGeneration is the metadata.generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// LastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
+	// lastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastHandledSync string `json:"lastHandledSync,omitempty"`
 
-	// Certificate is the last answer of the authority to the newest spec.
+	// certificate is the last answer of the authority to the newest spec.
 	// +optional
 	Certificate Certificate `json:"certificate,omitzero"`
 
-	// Conditions describe the state. Ready is Unknown until a controller has synced the DomainCert, so that
+	// conditions describe the state. Ready is Unknown until a controller has synced the DomainCert, so that
 	// tools wait for it.
 	// +optional
 	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}

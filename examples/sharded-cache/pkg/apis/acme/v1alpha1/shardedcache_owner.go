@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
 
 // GetSpec returns the spec.
 func (o *ShardedCache) GetSpec() any { return &o.Spec }
@@ -11,7 +14,7 @@ func (o *ShardedCache) GetSpec() any { return &o.Spec }
 func (o *ShardedCache) GetStatus() any { return &o.Status }
 
 // IsSuspended reports whether the controller may write nothing but the status.
-func (o *ShardedCache) IsSuspended() bool { return o.Spec.Suspend }
+func (o *ShardedCache) IsSuspended() bool { return ptr.Deref(o.Spec.Suspend, false) }
 
 // GetConditions returns the conditions of the status.
 func (o *ShardedCache) GetConditions() []metav1.Condition { return o.Status.Conditions }

@@ -23,13 +23,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // status. Deleting the ShardedCache deletes them.
 type ShardedCache struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of any object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state.
+	// spec is the desired state.
 	// +required
 	Spec ShardedCacheSpec `json:"spec"`
-	// Status is the state that the controller last observed. Only the controller writes it.
+	// status is the state that the controller last observed. Only the controller writes it.
 	// +optional
 	// +kubebuilder:default={}
 	Status ShardedCacheStatus `json:"status"`
@@ -37,39 +38,39 @@ type ShardedCache struct {
 
 // ShardedCacheSpec is the desired state of a ShardedCache.
 type ShardedCacheSpec struct {
-	// Shards is the number of shards. Each has one Pod.
+	// shards is the number of shards. Each has one Pod.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16
 	Shards int32 `json:"shards"`
 
-	// Memory is the size of each shard in MiB. After a change, one shard restarts at a time.
+	// memory is the size of each shard in MiB. After a change, one shard restarts at a time.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	Memory int32 `json:"memory"`
 
-	// Suspend, if true, stops all writes for the ShardedCache except to its status.
+	// suspend stops, if true, all writes for the ShardedCache except to its status.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // ShardedCacheStatus is the observed state of a ShardedCache.
 type ShardedCacheStatus struct {
-	// ObservedGeneration is the metadata.generation that the status describes.
+	// observedGeneration is the metadata.generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// LastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
+	// lastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastHandledSync string `json:"lastHandledSync,omitempty"`
 
-	// ReadyShards is the number of shards that have a ready Pod.
+	// readyShards is the number of shards that have a ready Pod.
 	// +optional
 	ReadyShards int32 `json:"readyShards,omitempty"`
 
-	// Conditions describe the state. Ready is Unknown until a controller has synced the ShardedCache, so that
+	// conditions describe the state. Ready is Unknown until a controller has synced the ShardedCache, so that
 	// tools wait for it.
 	// +optional
 	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}

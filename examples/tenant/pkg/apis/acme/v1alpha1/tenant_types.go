@@ -23,13 +23,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // result in the status. Deleting the Tenant deletes them, and all that is in the Namespace.
 type Tenant struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of any object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state.
+	// spec is the desired state.
 	// +required
 	Spec TenantSpec `json:"spec"`
-	// Status is the state that the controller last observed. Only the controller writes it.
+	// status is the state that the controller last observed. Only the controller writes it.
 	// +optional
 	// +kubebuilder:default={}
 	Status TenantStatus `json:"status"`
@@ -37,34 +38,34 @@ type Tenant struct {
 
 // TenantSpec is the desired state of a Tenant.
 type TenantSpec struct {
-	// Pods is how many Pods the Namespace may have.
+	// pods is how many Pods the Namespace may have.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Pods int32 `json:"pods"`
 
-	// Contact is whom to ask about the Namespace. All users can read it. If it is unset, there is no entry.
+	// contact is whom to ask about the Namespace. All users can read it. If it is unset, there is no entry.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Contact string `json:"contact,omitempty"`
 
-	// Suspend, if true, stops all writes for the Tenant except to its status.
+	// suspend stops, if true, all writes for the Tenant except to its status.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // TenantStatus is the observed state of a Tenant.
 type TenantStatus struct {
-	// ObservedGeneration is the metadata.generation that the status describes.
+	// observedGeneration is the metadata.generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// LastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
+	// lastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastHandledSync string `json:"lastHandledSync,omitempty"`
 
-	// Conditions describe the state. Ready is Unknown until a controller has synced the Tenant, so that
+	// conditions describe the state. Ready is Unknown until a controller has synced the Tenant, so that
 	// tools wait for it.
 	// +optional
 	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}

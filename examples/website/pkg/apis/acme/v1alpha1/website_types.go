@@ -23,13 +23,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // status. Deleting the Website deletes them.
 type Website struct {
 	metav1.TypeMeta `json:",inline"`
+	// metadata is that of any object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired state.
+	// spec is the desired state.
 	// +required
 	Spec WebsiteSpec `json:"spec"`
-	// Status is the state that the controller last observed. Only the controller writes it.
+	// status is the state that the controller last observed. Only the controller writes it.
 	// +optional
 	// +kubebuilder:default={}
 	Status WebsiteStatus `json:"status"`
@@ -37,14 +38,14 @@ type Website struct {
 
 // WebsiteSpec is the desired state of a Website.
 type WebsiteSpec struct {
-	// Replicas is the number of Pods. If it is unset, the Deployment starts with 1, and the controller
+	// replicas is the number of Pods. If it is unset, the Deployment starts with 1, and the controller
 	// never changes the number, so that an autoscaler can own it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Secret is the name of the Secret whose data are the environment of the Pods, with the key "password". When it
+	// secret is the name of the Secret whose data are the environment of the Pods, with the key "password". When it
 	// changes, the Pods are replaced.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -52,39 +53,40 @@ type WebsiteSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Secret string `json:"secret"`
 
-	// Settings is the name of a ConfigMap whose data are in the environment, too.
+	// settings is the name of a ConfigMap whose data are in the environment, too.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Settings string `json:"settings,omitempty"`
 
-	// Suspend, if true, stops all writes for the Website except to its status.
+	// suspend stops, if true, all writes for the Website except to its status.
 	// +optional
-	Suspend bool `json:"suspend,omitempty"`
+	Suspend *bool `json:"suspend,omitempty"`
 }
 
 // WebsiteStatus is the observed state of a Website.
 type WebsiteStatus struct {
-	// ObservedGeneration is the metadata.generation that the status describes.
+	// observedGeneration is the metadata.generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// LastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
+	// lastHandledSync is the value of the annotation acme.dev/sync-requested that the controller last acted on.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastHandledSync string `json:"lastHandledSync,omitempty"`
 
-	// Replicas and AvailableReplicas are the numbers of Pods that exist and that are available.
+	// replicas is the number of Pods that exist.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
+	// availableReplicas is the number of Pods that are available.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
-	// Selector selects the Pods, for autoscalers.
+	// selector selects the Pods, for autoscalers.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Selector string `json:"selector,omitempty"`
 
-	// Conditions describe the state. Ready is Unknown until a controller has synced the Website, so that
+	// conditions describe the state. Ready is Unknown until a controller has synced the Website, so that
 	// tools wait for it.
 	// +optional
 	// +kubebuilder:default={{type: "Ready", status: "Unknown", reason: "Pending", message: "Waiting for the controller", lastTransitionTime: "1970-01-01T00:00:00Z"}}
