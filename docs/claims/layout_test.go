@@ -76,7 +76,7 @@ func TestLinkedNamesAreInTheirFiles(t *testing.T) {
 // what is left out, in the files in the directory of the same name. The tour applies each patch.
 func TestDocumentsShowTheirCode(t *testing.T) {
 	plain := strings.NewReplacer("\n+", "\n")
-	for name, language := range map[string]string{"tour": "diff", "second-child": "go", "second-kind": "go"} {
+	for name, language := range map[string]string{"tour": "diff", "second-child": "go", "second-kind": "go", "questions": "go"} {
 		files := tracked(t, "docs/"+name+"/*.patch", "docs/"+name+"/*.go")
 		for _, block := range strings.Split(read(t, "docs/"+name+".md"), "\n```"+language+"\n")[1:] {
 			shown, _, _ := strings.Cut("\n"+block, "```\n")

@@ -15,7 +15,7 @@ var (
 	// link matches the target of a link or a picture, except on the network.
 	link = regexp.MustCompile(`\]\(([^)\s:]+)\)`)
 	// fenced matches a block, in which a # starts a comment.
-	fenced = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	fenced = regexp.MustCompile("(?m)^ *```(?s:.*?)\n *```$")
 	// heading matches a heading.
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	// linked matches a link, which a heading may contain.
