@@ -8,7 +8,8 @@
 #
 #   hack/api.sh [COMMIT]
 #
-# COMMIT is compared with in place of the last release.
+# COMMIT is compared with in place of the last release. For hack/release.sh, the heading may then be in the
+# section of the release that is made, the first.
 
 set -o errexit -o nounset -o pipefail
 unset CDPATH
@@ -38,7 +39,7 @@ if [[ "${status}" -ne 0 && "${status}" -ne 3 ]]; then
   exit "${status}"
 fi
 
-unreleased=$(awk '/^## /{inside = /^## Unreleased/} inside' CHANGELOG.md)
+unreleased=$(awk -v first="$#" '/^## /{inside = /^## Unreleased/ || first && !sections++} inside' CHANGELOG.md)
 if [[ "${status}" -eq 3 && "${unreleased}" != *"### Incompatible"* ]]; then
   echo "The library has incompatible changes since ${release}: undo them, or describe them in CHANGELOG.md, section Unreleased, below ### Incompatible" >&2
   exit 1

@@ -19,6 +19,10 @@ push-image: ## Build the image for linux/amd64 and linux/arm64, and push it to t
 verify-image: ## Rebuild an image from its commit and compare the digests (IMAGE=name@sha256:digest)
 	@hack/image.sh -verify "$$IMAGE"
 
+.PHONY: release
+release: bin/apidiff $(if $(wildcard devcluster),bin/devcluster) ## Build what a tag carries into _output/release, and list it (VERSION=v1.2.3 IMAGE=name); publishes nothing
+	@hack/release.sh "$$VERSION" "$$IMAGE"
+
 .PHONY: test-image
 test-all: test-image
 test-image: ## Push the image to a registry of the test, verify it from another clone, and check it
