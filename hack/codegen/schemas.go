@@ -34,7 +34,7 @@ func writeSchemas(crds []definition) error {
 // jsonSchema returns what a version's objects look like in a file. Rules in CEL have no counterpart.
 func (d definition) jsonSchema(version apiextensionsv1.CustomResourceDefinitionVersion) (schema map[string]any, err error) {
 	text, err := json.Marshal(version.Schema.OpenAPIV3Schema)
-	if err = errors.Join(err, json.Unmarshal(text, &schema)); err != nil {
+	if err := errors.Join(err, json.Unmarshal(text, &schema)); err != nil {
 		return nil, err
 	}
 	word := map[string]any{"type": "string"}
