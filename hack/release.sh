@@ -64,9 +64,14 @@ fi
 
 # The second of the releases in CHANGELOG.md: the first is this one.
 before="$(sed -n -E 's/^## v[^ ]+ \(([0-9a-f]{7,40})\).*$/\1/p' CHANGELOG.md | sed -n 2p)"
-api="nothing to compare with"
+api="There is no earlier release to compare its API with."
 if [[ -n "${before}" ]]; then
-  api="$(hack/api.sh "${before}")"
+  hack/api.sh "${before}" >"${out}/api-changes.txt"
+  api="Since ${before}, $(awk '
+    /^Incompatible changes:/ { at = 1 }
+    /^Compatible changes:/ { at = 2 }
+    /^- / { count[at]++ }
+    END { printf "%d incompatible and %d compatible changes", count[1], count[2] }' "${out}/api-changes.txt"): api-changes.txt."
 fi
 
 sha256=(sha256sum)
@@ -76,6 +81,6 @@ mv "${out}.sums" "${out}/SHA256SUMS"
 
 echo "${version} is commit $(git rev-parse HEAD), built with $(go env GOVERSION)."
 echo "Image: ${image}"
-echo "Library: $(go list -m) ${version}. Since ${before:-the beginning}: ${api:-no change of the exported API}"
+echo "Library: $(go list -m) ${version}. ${api}"
 echo "Files in ${out}, with the sums of SHA256SUMS:"
 cat "${out}/SHA256SUMS"
