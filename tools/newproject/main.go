@@ -172,7 +172,7 @@ func output(ctx context.Context, dir string, arguments ...string) (string, error
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"}, name)
 	})
-	command.Env = append(command.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GOWORK=off", "GOFLAGS=-mod=mod "+os.Getenv("GOFLAGS"))
+	command.Env = append(command.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 10 * time.Second
 	var stdout, stderr bytes.Buffer
