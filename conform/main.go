@@ -253,9 +253,9 @@ func program() string {
 func (r *runner) repeat(name string) string {
 	words := []string{program(), fmt.Sprintf("-run '^%s$'", name), "-output " + filepath.Join(r.output, "repeated")}
 	for i := 0; i < len(r.arguments); i++ {
-		flagName, _, hasValue := strings.Cut(strings.TrimLeft(r.arguments[i], "-"), "=")
+		flagName, _, hasValue := strings.Cut(strings.Replace(r.arguments[i], "--", "-", 1), "=")
 		switch {
-		case i >= r.own || flagName != "run" && flagName != "output":
+		case i >= r.own || flagName != "-run" && flagName != "-output":
 			words = append(words, r.arguments[i])
 		case !hasValue:
 			i++

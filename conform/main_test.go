@@ -35,10 +35,10 @@ func TestTheCommandLine(t *testing.T) {
 func TestTheCommandThatRepeatsACaseHasNoOtherChoiceOfCases(t *testing.T) {
 	for _, choice := range []string{"-run kill", "-run=kill", "--run kill -output=_output/conform"} {
 		r := &runner{}
-		if err := r.parse(strings.Fields("-object x " + choice + " -- prog -run x")); err != nil {
+		if err := r.parse(strings.Fields("-object run " + choice + " -- prog -run x")); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := r.repeat("a/b"), "go run ./conform -run '^a/b$' -output _output/conform/repeated -object x -- prog -run x"; got != want {
+		if got, want := r.repeat("a/b"), "go run ./conform -run '^a/b$' -output _output/conform/repeated -object run -- prog -run x"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
