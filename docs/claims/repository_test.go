@@ -81,10 +81,11 @@ func TestEachModuleIsUpdated(t *testing.T) {
 	parse[dependabot](t, "tools/newproject/template/.github/dependabot.yml.txt")
 }
 
-// TestImagesHaveTheReleaseOfGo compares images with the line toolchain in go.mod.
+// TestImagesHaveTheReleaseOfGo compares images with the line toolchain in go.mod. Of ./Dockerfile,
+// TestDockerfile of tools/release/image does so.
 func TestImagesHaveTheReleaseOfGo(t *testing.T) {
 	release := regexp.MustCompile(`\ntoolchain go(.+)\n`).FindStringSubmatch(read(t, "go.mod"))
-	for _, file := range []string{"Dockerfile", "tools/newproject/template/Dockerfile.txt", ".devcontainer/devcontainer.json"} {
+	for _, file := range []string{"tools/newproject/template/Dockerfile.txt", ".devcontainer/devcontainer.json"} {
 		image := regexp.MustCompile(`\bgolang:([0-9.]+)`).FindStringSubmatch(read(t, file))
 		if release == nil || image == nil || image[1] != release[1] {
 			t.Errorf("%s has the image %q, and go.mod the release %q", file, image, release)
