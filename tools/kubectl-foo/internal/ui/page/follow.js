@@ -49,5 +49,15 @@ function connection(text, isGood) {
   }
 }
 
+// showSelected scrolls the list to the selected Foo. scrollIntoView would also let the Tab key start there.
+function showSelected() {
+  const list = document.querySelector('nav');
+  const selected = list.querySelector('[aria-current]');
+  if (selected) {
+    list.scrollTop = selected.offsetTop - list.offsetTop - list.clientHeight / 2;
+  }
+}
+
+showSelected();
 document.addEventListener('visibilitychange', () => document.hidden || follow());
 follow();
