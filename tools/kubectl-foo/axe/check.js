@@ -88,13 +88,16 @@ async function checkAll(browser, { ui, address }, { colorScheme, width, isLast }
     process.exitCode ||= wrong.length ? 1 : 0;
   };
   const connection = (text) => page.waitForFunction((want) => document.getElementById('connection').textContent === want, text);
-  const open = async (foo) => {
+  const open = async (foo, { follows } = {}) => {
     await page.goto(`${address}&namespace=${foo.namespace}&name=${foo.name}`);
     await connection('live');
+    if (!follows) { // else parts of it may be replaced while they are judged
+      await page.evaluate(() => { XMLHttpRequest.prototype.send = () => {}; });
+    }
   };
   await open(last);
   report('the last Foo in the list', await hidden(page));
-  await page.setViewportSize({ width, height: 5000 }); // nothing is scrolled out of it
+  await page.setViewportSize({ width, height: 8000 }); // nothing is scrolled out of it
   for (const foo of [long, example, absent].slice(0, isLast ? 3 : 2)) {
     await open(foo);
     await page.evaluate(axe.source);
@@ -103,7 +106,7 @@ async function checkAll(browser, { ui, address }, { colorScheme, width, isLast }
   await open(example);
   report('the keyboard', await unreachable(page));
   if (isLast) {
-    await open(long);
+    await open(long, { follows: true });
     ui.kill();
     await connection('disconnected');
     await page.evaluate(axe.source);

@@ -15,7 +15,7 @@ const example = { namespace: 'default', name: 'example-foo' };
 const last = { namespace: 'team-e', name: 'web-39' };
 
 const ago = (seconds) => new Date(Date.now() - seconds * 1000).toISOString().replace(/\.\d+/, '');
-const metadata = ({ namespace, name }, more) => ({ namespace, name, uid: `${namespace}/${name}`, creationTimestamp: ago(5000), generation: 1, resourceVersion: '7', ...more });
+const metadata = ({ namespace, name }, more) => ({ namespace, name, uid: `${namespace}/${name}`, creationTimestamp: ago(30 * 86400), generation: 1, resourceVersion: '7', ...more });
 const condition = (type, status, reason, message) => ({ type, status, reason, message, lastTransitionTime: ago(90), observedGeneration: 1 });
 
 const group = 'samplecontroller.k8s.io/v1alpha1';
