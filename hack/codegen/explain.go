@@ -49,8 +49,8 @@ func help(text string) (found []string) {
 }
 
 var (
-	// noise has the colors of messages, and what controller-gen says after each error.
-	noise = regexp.MustCompile("\x1b\\[[0-9;]*m|(?m)^Error: not all generators ran successfully\n|^run `controller-gen .*\n")
+	// noise has the colors of messages, and what controller-gen and go run say after each error.
+	noise = regexp.MustCompile("\x1b\\[[0-9;]*m|(?m)^Error: not all generators ran successfully\n|^run `controller-gen .*\n|^exit status \\d+\n")
 	// relativePath is that of a file of a package, relative to pkg/apis.
 	relativePath = regexp.MustCompile(`(?m)^[\w-]+/v\w+/[\w.-]+\.go:\d`)
 	// foreignType is a type of another package that controller-gen can't describe.

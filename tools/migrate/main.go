@@ -102,26 +102,29 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("the command %q is unknown: use status, next, back, print or generate", args[0])
 }
 
-// declarations returns those of the project, with the name of their file.
-func declarations(root string) (string, []*shape.Declaration, error) {
+// declarations returns those of the project.
+func declarations(root string) (all []*shape.Declaration, err error) {
 	files, err := filepath.Glob(filepath.Join(root, "pkg/apis/*/versions.yaml"))
-	if err != nil || len(files) != 1 {
-		return "", nil, errors.Join(err, fmt.Errorf("%d files match pkg/apis/GROUP/versions.yaml, which declares what differs between two versions; one is needed: see tools/migrate/README.md", len(files)))
-	}
-	text, err := os.ReadFile(files[0])
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	all, err := shape.Parse(text)
-	if err != nil {
-		return "", nil, fmt.Errorf("%s: %w", files[0], err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		some, err := shape.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, some...)
 	}
-	return files[0], all, nil
+	return all, nil
 }
 
 // read returns the declaration of a kind, and its CustomResourceDefinition as generated.
 func read(root, name string) (*shape.Declaration, *apiextensionsv1.CustomResourceDefinition, error) {
-	file, all, err := declarations(root)
+	all, err := declarations(root)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -129,6 +132,9 @@ func read(root, name string) (*shape.Declaration, *apiextensionsv1.CustomResourc
 	for _, d := range all {
 		names = append(names, d.Name)
 		if d.Name == name || name == "" && len(all) == 1 {
+			if d.Conversion == shape.Webhook {
+				return nil, nil, fmt.Errorf("%s is converted by a webhook: its objects can be moved with a StorageVersionMigration of Kubernetes", d.Name)
+			}
 			raw, err := readCRD(filepath.Join(root, rawFile(d)))
 			if err == nil {
 				err = d.Check(raw)
@@ -136,7 +142,10 @@ func read(root, name string) (*shape.Declaration, *apiextensionsv1.CustomResourc
 			return d, raw, err
 		}
 	}
-	return nil, nil, fmt.Errorf("%s declares %s: choose one with -crd", file, strings.Join(names, ", "))
+	if len(all) == 0 {
+		return nil, nil, errors.New("no file pkg/apis/GROUP/versions.yaml declares what differs between two versions: see tools/migrate/README.md")
+	}
+	return nil, nil, fmt.Errorf("pkg/apis/GROUP/versions.yaml declares %s: choose one with -crd", strings.Join(names, ", "))
 }
 
 // rawFile is where the CustomResourceDefinition is as controller-gen makes it.
@@ -156,10 +165,14 @@ func readCRD(path string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	return &crd, nil
 }
 
-// generate checks the declarations, and makes the manifests of a release that serves both
-// versions. raw is the directory with what controller-gen made.
+// generate checks the versions of all kinds, and makes the manifests of a release that serves both
+// versions that are declared. raw is the directory with what controller-gen made.
 func generate(root, raw string) error {
 	made, err := filepath.Glob(filepath.Join(raw, "*_*.yaml"))
+	if err != nil {
+		return err
+	}
+	all, err := declarations(root)
 	if err != nil {
 		return err
 	}
@@ -172,17 +185,19 @@ func generate(root, raw string) error {
 		if len(crd.Spec.Versions) == 1 {
 			continue
 		}
-		file, all, err := declarations(root)
-		if err != nil {
-			return err
-		}
 		i := slices.IndexFunc(all, func(d *shape.Declaration) bool { return d.Name == crd.Name })
 		if i < 0 {
-			return fmt.Errorf("%s does not declare what differs between the versions of %s", file, crd.Name)
+			if err := shape.CheckUndeclared(crd); err != nil {
+				return err
+			}
+			continue
 		}
 		d := all[i]
 		if err := d.Check(crd); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return fmt.Errorf("%s, as pkg/apis/GROUP/versions.yaml declares it: %w", d.Name, err)
+		}
+		if d.Conversion == shape.Webhook {
+			continue
 		}
 		expanded, err := d.CRD(crd, shape.Expanded)
 		if err != nil {

@@ -21,6 +21,12 @@ import (
 // Check returns an error unless the versions differ exactly as declared, in a way that
 // loses nothing. raw is as the generator makes it.
 func (d *Declaration) Check(raw *apiextensionsv1.CustomResourceDefinition) error {
+	if d.Conversion == Webhook && d.Old == "" && d.New == "" && len(d.Changes) == 0 {
+		return nil
+	}
+	if d.Conversion != "" {
+		return fmt.Errorf("conversion is %s or nothing, and with it there is neither old, new nor changes", Webhook)
+	}
 	if d.Group() == "" || d.Old == "" || d.New == "" || d.Old == d.New {
 		return errors.New("crd, old and new are required: the name of the CustomResourceDefinition and two versions")
 	}
@@ -157,10 +163,30 @@ func (d *Declaration) checkRest(older, newer *apiextensionsv1.CustomResourceDefi
 		share(newer, older, d.Changes[i].To)
 	}
 	if err := sameFields(d.Old, d.New, older.Schema.OpenAPIV3Schema, newer.Schema.OpenAPIV3Schema); err != nil {
-		return fmt.Errorf("%w\nThe API server does not convert between the versions: it drops a field that a version lacks without a word, from what is read and from what is stored. Declare each change, or make the schemas equal", err)
+		return fmt.Errorf("%w\n%s Declare each change, or make the schemas equal", err, noConversion)
 	}
 	return nil
 }
+
+// CheckUndeclared returns an error if versions of a kind are served that have different schemas.
+func CheckUndeclared(raw *apiextensionsv1.CustomResourceDefinition) error {
+	var first *apiextensionsv1.CustomResourceDefinitionVersion
+	for i := range raw.Spec.Versions {
+		switch version := &raw.Spec.Versions[i]; {
+		case !version.Served:
+		case first == nil:
+			first = version
+		default:
+			if err := sameFields(first.Name, version.Name, first.Schema.OpenAPIV3Schema, version.Schema.OpenAPIV3Schema); err != nil {
+				return fmt.Errorf("%s: %w\n%s Declare what differs in pkg/apis/GROUP/versions.yaml, or there, that a webhook of yours converts (tools/migrate/README.md), or serve only one version, with // +kubebuilder:unservedversion above the kind in the other", raw.Name, err, noConversion)
+			}
+		}
+	}
+	return nil
+}
+
+// noConversion is why versions must have the same fields.
+const noConversion = "The API server does not convert between the versions: it drops a field that a version lacks without a word, from what is read and from what is stored."
 
 // sameFields returns an error if two schemas differ in more than descriptions.
 func sameFields(nameA, nameB string, a, b *apiextensionsv1.JSONSchemaProps) error {

@@ -26,7 +26,13 @@ type Declaration struct {
 	// Changes are all differences between the schemas, except for descriptions. Without
 	// any, both versions have the same schema.
 	Changes []Change `json:"changes,omitempty"`
+	// Conversion is Webhook if a webhook of the author's own converts. Then the versions may be any, and
+	// nothing else is declared.
+	Conversion string `json:"conversion,omitempty"`
 }
+
+// Webhook is the conversion by a webhook.
+const Webhook = "Webhook"
 
 // Change is one difference: fields of the old version that became fields of the new one.
 type Change struct {

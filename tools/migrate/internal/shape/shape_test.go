@@ -97,9 +97,36 @@ func TestRefusals(t *testing.T) {
 		"are not those declared: 4":       {"maximum: 3\n", "maximum: 4\n"},
 		"spec.host has the type object":   {"host:\n                type: string", "host:\n                type: object"},
 		"must be both required or both":   {"- title", "- host"},
+		"is Webhook or nothing, and with": {"\nold:", "\nconversion: Webhook\nold:"},
 	} {
 		if _, err := load(t, edit.text, edit.by); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("got the error %v, want %q", err, message)
 		}
+	}
+}
+
+// TestVersionsThatAreNotDeclared gives the second version another shape, or the same, or does not serve it.
+func TestVersionsThatAreNotDeclared(t *testing.T) {
+	d, err := load(t, "name", "name")
+	must(t, err)
+	raw := &apiextensionsv1.CustomResourceDefinition{}
+	text, err := os.ReadFile("testdata/things.yaml")
+	must(t, err)
+	must(t, yaml.UnmarshalStrict(text, raw))
+	if err := CheckUndeclared(raw); err == nil || !strings.HasPrefix(err.Error(), d.Name+": v1alpha1 and v1beta1 have different schemas") {
+		t.Errorf("versions of other shapes: got the error %v", err)
+	}
+	raw.Spec.Versions[0].Served = false
+	if err := CheckUndeclared(raw); err != nil {
+		t.Errorf("one version is served: %v", err)
+	}
+	raw.Spec.Versions[0].Served, raw.Spec.Versions[0].Schema = true, raw.Spec.Versions[1].Schema
+	if err := CheckUndeclared(raw); err != nil {
+		t.Errorf("versions of the same shape: %v", err)
+	}
+	byWebhook, err := Parse([]byte("crd: " + d.Name + "\nconversion: Webhook\n"))
+	must(t, err)
+	if err := byWebhook[0].Check(raw); err != nil {
+		t.Errorf("versions that a webhook converts: %v", err)
 	}
 }
