@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/http"
 	"sync"
 	"time"
@@ -43,14 +44,18 @@ const (
 	maxDeferral = 30 * time.Second
 	// recheckPeriod is how often a deferred Event checks whether urgent work remains.
 	recheckPeriod = 50 * time.Millisecond
-	// writers is the number of Events that are written concurrently. It equals the default
-	// number of workers, so that writing the Events takes no longer than the work that
-	// they report.
+	// writers is the number of Events that are written concurrently, in all namespaces together
+	// and in one. It equals the default number of workers, so that writing the Events takes no
+	// longer than the work that they report.
 	writers = 2
 	// hangsAfter is after how long a write without a response no longer counts as one of
 	// them, and maxHanging is how many such writes there may be.
 	hangsAfter = 200 * time.Millisecond
 	maxHanging = 50
+	// attempts is how often an Event is sent while the API server can't be reached, and
+	// retryAfter the time between two attempts, as in client-go.
+	attempts   = 12
+	retryAfter = 10 * time.Second
 )
 
 // Recorder queues Events until they are written. It is a record.EventRecorder.
@@ -60,20 +65,34 @@ type Recorder struct {
 	logger     klog.Logger
 	sink       record.EventSink
 	correlator *record.EventCorrelator
+	// writing has a place for each write that does not hang, and sending for each write.
+	writing, sending chan struct{}
+	// flushing is closed when no work is urgent any more, and stopped when nothing more may
+	// be written.
+	flushing, stopped <-chan struct{}
 
 	mu sync.Mutex
-	// changed wakes the loop that starts the writes, as does recheck while Events must wait.
-	changed *sync.Cond
-	recheck *time.Timer
-	// namespaces has those with Events. count is the number of Events that are not being
-	// written. writing and hanging are the numbers of writes, without and after hangsAfter.
-	namespaces              map[string]*namespace
-	count, writing, hanging int
-	dropped                 int
-	urgent                  func(namespace string) bool
-	// flushing means that no work is urgent any more, and that the loop ends when no Event
-	// is left.
-	flushing bool
+	// queues has those whose Events are being written or wait, and count is the number of
+	// Events that wait.
+	queues  map[place]*queue
+	count   int
+	dropped int
+	urgent  func(namespace string) bool
+	// busy counts the queues.
+	busy sync.WaitGroup
+}
+
+// place identifies a queue. A namespace has several, so that several of its Events are
+// written concurrently.
+type place struct {
+	namespace string
+	number    uint32
+}
+
+// queue has Events that are written one after another by a goroutine of its own. All Events about
+// an object are in one queue, because they may only raise the count of the first.
+type queue struct {
+	events []*corev1.Event // oldest first
 }
 
 var _ record.EventRecorder = &Recorder{}
@@ -84,30 +103,28 @@ var _ record.EventRecorder = &Recorder{}
 // but no longer than limit. Call it once, and record nothing afterwards. The end of ctx
 // does not stop the writing.
 func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
+	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
+	flushing, hurry := context.WithCancel(stopped)
 	r := &Recorder{
 		scheme: scheme, source: source, logger: klog.FromContext(ctx), sink: sink,
 		correlator: record.NewEventCorrelator(clock.RealClock{}),
-		namespaces: map[string]*namespace{},
+		writing:    make(chan struct{}, writers), sending: make(chan struct{}, writers+maxHanging),
+		flushing: flushing.Done(), stopped: stopped.Done(),
+		queues: map[place]*queue{},
 	}
-	r.changed = sync.NewCond(&r.mu)
-	r.recheck = time.AfterFunc(recheckPeriod, r.changed.Signal)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	context.AfterFunc(ctx, r.changed.Signal)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for of := r.next(ctx); of != nil; of = r.next(ctx) {
-			go r.write(of)
-		}
-	}()
+	r.busy.Add(1) // until the flush
+	leave := sync.OnceFunc(r.busy.Done)
 	return r, func(limit time.Duration) {
-		defer cancel()
-		r.mu.Lock()
-		r.flushing = true
-		r.mu.Unlock()
-		r.changed.Signal()
+		defer stop()
+		hurry()
+		leave()
+		idle := make(chan struct{})
+		go func() {
+			r.busy.Wait()
+			close(idle)
+		}()
 		select {
-		case <-done:
+		case <-idle:
 		case <-time.After(limit):
 			r.logger.Error(nil, "Lost the Events that could not be written before the process ends", "waited", limit)
 		}
@@ -154,45 +171,149 @@ func (r *Recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 	r.enqueue(event)
 }
 
-const (
-	// attempts is how often an Event is sent while the API server can't be reached, and
-	// retryAfter the time between two attempts, as in client-go.
-	attempts   = 12
-	retryAfter = 10 * time.Second
-)
+func (r *Recorder) enqueue(event *corev1.Event) {
+	about := event.InvolvedObject
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(about.Name))
+	of := place{about.Namespace, hash.Sum32() % writers}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q, found := r.queues[of]
+	if !found {
+		q = &queue{}
+	}
+	if r.count >= capacity {
+		if r.dropped == 0 {
+			r.logger.Error(nil, "Dropping Events because too many are waiting", "waiting", capacity)
+		}
+		if r.dropped++; !r.dropFor(q) {
+			return
+		}
+	}
+	q.events = append(q.events, event)
+	r.count++
+	if !found {
+		r.queues[of] = q
+		r.busy.Go(func() { r.writeAll(of, q) })
+	}
+}
 
-// send sends the first Event of an object, and reports whether to send it again. It gives the
-// Event up if there are too many similar Events, if the API server refuses the Event, or after
-// too many attempts.
-func (r *Recorder) send(of *objectEvents) (again bool) {
-	event := of.first
-	logger := klog.LoggerWithValues(r.logger, "about", klog.KRef(of.object.namespace, of.name), "reason", event.Reason)
-	if of.correlated == nil {
-		// A repeated Event only raises the count of the first.
-		result, err := r.correlator.EventCorrelate(event)
-		if err != nil {
-			logger.Error(err, "Could not correlate an Event with earlier ones")
+// dropFor makes room for an Event in a queue: it drops the last Event of the longest queue, and
+// returns false if that is the same one.
+func (r *Recorder) dropFor(q *queue) bool {
+	longest := q
+	for _, other := range r.queues {
+		if len(other.events) > len(longest.events) {
+			longest = other
 		}
-		if result == nil || result.Skip {
-			return false
-		}
-		of.correlated = result
 	}
-	err := r.sendOnce(of.correlated)
-	of.attempts++
-	switch {
-	case err == nil:
-	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		logger.V(5).Info("The API server refused an Event", "err", err) // as expected
-	case isRefusal(err):
-		logger.Error(err, "Lost an Event that the API server refused")
-	case of.attempts >= attempts:
-		logger.Error(err, "Lost an Event that could not be written")
-	default:
-		logger.V(2).Info("Could not write an Event yet", "retryAfter", retryAfter, "err", err)
+	if longest == q {
+		return false
+	}
+	longest.events = longest.events[:len(longest.events)-1]
+	r.count--
+	return true
+}
+
+// writeAll writes the Events of a queue until it is empty.
+func (r *Recorder) writeAll(of place, q *queue) {
+	for event := r.next(of, q); event != nil; event = r.next(of, q) {
+		for r.isDeferred(event) {
+			select {
+			case <-time.After(recheckPeriod):
+			case <-r.flushing:
+			}
+		}
+		r.send(event)
+	}
+}
+
+// next removes the first Event from a queue. If there is none, it removes the queue, and returns nil.
+func (r *Recorder) next(of place, q *queue) (event *corev1.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == 0 && r.dropped > 0 {
+		r.logger.Info("Wrote all waiting Events after dropping some", "dropped", r.dropped)
+		r.dropped = 0
+	}
+	if len(q.events) > 0 && !isClosed(r.stopped) {
+		event, q.events = q.events[0], q.events[1:]
+		r.count--
+		return event
+	}
+	delete(r.queues, of)
+	return nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
 		return true
+	default:
+		return false
 	}
-	return false
+}
+
+// isDeferred reports whether urgent work in its namespace defers an Event.
+func (r *Recorder) isDeferred(event *corev1.Event) bool {
+	r.mu.Lock()
+	urgent := r.urgent
+	r.mu.Unlock()
+	return urgent != nil && !isClosed(r.flushing) && time.Since(event.FirstTimestamp.Time) < maxDeferral &&
+		urgent(event.InvolvedObject.Namespace)
+}
+
+// send writes an Event. It gives the Event up if there are too many similar Events, if the API
+// server refuses the Event, or after too many attempts.
+func (r *Recorder) send(event *corev1.Event) {
+	about := event.InvolvedObject
+	logger := klog.LoggerWithValues(r.logger, "about", klog.KRef(about.Namespace, about.Name), "reason", event.Reason)
+	// A repeated Event only raises the count of the first.
+	result, err := r.correlator.EventCorrelate(event)
+	if err != nil {
+		logger.Error(err, "Could not correlate an Event with earlier ones")
+	}
+	if result == nil || result.Skip {
+		return
+	}
+	for attempt := 1; !isClosed(r.stopped); attempt++ {
+		err := r.sendInTurn(result)
+		switch {
+		case err == nil:
+			return
+		case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+			logger.V(5).Info("The API server refused an Event", "err", err) // as expected
+			return
+		case isRefusal(err):
+			logger.Error(err, "Lost an Event that the API server refused")
+			return
+		case attempt == attempts:
+			logger.Error(err, "Lost an Event that could not be written")
+			return
+		}
+		logger.V(2).Info("Could not write an Event yet", "retryAfter", retryAfter, "err", err)
+		select {
+		case <-time.After(retryAfter):
+		case <-r.stopped:
+		}
+	}
+}
+
+// sendInTurn waits until one more Event may be written, or the recorder has stopped, and sends it.
+// A write that hangs makes room for another.
+func (r *Recorder) sendInTurn(result *record.EventCorrelateResult) error {
+	for _, places := range []chan struct{}{r.sending, r.writing} {
+		select {
+		case places <- struct{}{}:
+		case <-r.stopped:
+			return nil
+		}
+	}
+	defer func() { <-r.sending }()
+	leave := sync.OnceFunc(func() { <-r.writing })
+	defer leave()
+	defer time.AfterFunc(hangsAfter, leave).Stop()
+	return r.sendOnce(result)
 }
 
 // isRefusal reports whether the API server refused an Event and would refuse it again.
