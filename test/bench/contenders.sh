@@ -17,7 +17,7 @@ memory=$(awk '/^MemTotal/ { printf "%.1f", $2 / 1024 / 1024 }' /proc/meminfo)
 echo "machine $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, ${memory} GiB of memory," \
   "$(go env GOOS)/$(go env GOARCH), kernel $(uname -r)"
 hack/build.sh -release . . "${output}/ours" >&2
-"${output}/ours" -version | sed -n 's/^commit  */ours commit /p'
+"${output}/ours" -version | sed -n 's/^build\tvcs.revision=/ours commit /p'
 bin/devcluster version | awk 'NF == 2 { print $1, $2 }'
 
 cd test/bench

@@ -165,7 +165,7 @@ func TestAFailedStartPrintsOneClearLine(t *testing.T) {
 		says  []string
 	}{
 		{"help", []string{"-workers=0", "-help"}, ok, []string{"\n  -kubeconfig ", "\n  -workers ", "\n  -v "}},
-		{"the version", []string{"-workers=0", "--version"}, ok, []string{"\nk8s.io/client-go ", " " + runtime.Version() + " "}},
+		{"the version", []string{"-workers=0", "--version"}, ok, []string{"\tk8s.io/client-go\t", "\t" + runtime.Version() + "\n"}},
 		{"two wrong flags", []string{"-workers=0", "-kube-api-qps=0"}, usage, []string{"-workers=0", "-kube-api-qps=0"}},
 		{"nothing configured", nil, failure, []string{"no cluster is configured", "-kubeconfig", "KUBECONFIG"}},
 		{"an unknown server", []string{"-master=" + server.URL}, failure, []string{server.URL, "a certificate of an unknown authority"}},

@@ -17,7 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -180,49 +180,14 @@ func LimitMemory() error {
 	return nil
 }
 
-// describeVersion lists, one fact per line, what the go command recorded in a program about
-// its origin.
+// origin matches the lines of a BuildInfo that say what a program was built from. A line that begins
+// with => names the replacement of the module before it.
+var origin = regexp.MustCompile(`(?m)^(go\t|dep\tk8s\.io/(api|apimachinery|client-go)\t|build\t(GOARCH|GOOS|vcs\.)).*\n(=>.*\n)?`)
+
+// describeVersion returns a program's version, and what the go command recorded about its origin, as
+// "go version -m" prints it.
 func describeVersion(program string, info *debug.BuildInfo) string {
-	settings := map[string]string{}
-	for _, setting := range info.Settings {
-		settings[setting.Key] = setting.Value
-	}
-	version := info.Main.Version // a tag, or a pseudo-version derived from the commit
-	if version == "(devel)" {
-		version = "" // the go command does not know it
-	}
-	commit := cmp.Or(settings["vcs.revision"], "unknown: not built in a git clone")
-	if settings["vcs.modified"] == "true" {
-		commit += ", with uncommitted changes"
-	}
-
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s\n", program, cmp.Or(version, "(version unknown)"))
-	line := func(name, value string) {
-		fmt.Fprintf(&text, "%-20s %s\n", name, cmp.Or(value, "unknown"))
-	}
-	line("commit", commit)
-	line("committed", settings["vcs.time"])
-	line("go", strings.TrimSpace(info.GoVersion+" "+path.Join(settings["GOOS"], settings["GOARCH"])))
-	for _, module := range []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery"} {
-		line(module, dependency(info, module))
-	}
-	return text.String()
-}
-
-// dependency returns the version of the module at path, and its replacement if it has
-// one.
-func dependency(info *debug.BuildInfo, path string) string {
-	for _, module := range info.Deps {
-		switch {
-		case module.Path != path:
-		case module.Replace == nil:
-			return module.Version
-		default:
-			return strings.TrimSpace(module.Version + " => " + module.Replace.Path + " " + module.Replace.Version)
-		}
-	}
-	return ""
+	return fmt.Sprintln(program, cmp.Or(info.Main.Version, "(devel)")) + strings.Join(origin.FindAllString(info.String(), -1), "")
 }
 
 // Logging holds the flags of the log.

@@ -73,13 +73,13 @@ func TestDockersContextHasWhatGitHas(t *testing.T) {
 func TestBuild(t *testing.T) {
 	first := newClone(t)
 	commit := strings.TrimSpace(first.bash("git rev-parse HEAD"))
-	unknownCommit := []string{"not built in a git clone"}
+	unknownCommit := []string{" (devel)\n"}
 	for name, row := range map[string]struct {
 		prepare string
 		want    []string
 	}{
-		"a clone":                         {"true", []string{".0.0-20260504030201-" + commit[:12] + "\n", commit + "\n", commitTime, runtime.Version()}},
-		"a changed tree":                  {"touch new", []string{"+dirty\n", commit + ", with uncommitted changes\n"}},
+		"a clone":                         {"true", []string{".0.0-20260504030201-" + commit[:12] + "\n", "vcs.revision=" + commit + "\n", "vcs.time=" + commitTime, runtime.Version()}},
+		"a changed tree":                  {"touch new", []string{"+dirty\n", "vcs.modified=true\n"}},
 		"sources without .git":            {"rm -rf .git", unknownCommit},
 		"sources in another's repository": {"rm -rf .git && cd .. && git init --quiet && git commit --quiet --allow-empty --message=other", unknownCommit},
 		"a repository without a commit":   {"rm -rf .git && git init -q && git add --all", unknownCommit},
