@@ -21,14 +21,14 @@ import (
 	"time"
 )
 
-// Strangers open connections and are silent, from one address or a thousand.
+// Strangers open connections and are silent.
 func TestStrangersDoNotKeepAScraperOut(t *testing.T) {
 	inNetwork(t, metrics(), nil, func(t *testing.T, n *network) {
 		silent := n.dialAll(300)
 		if got := countOpen(silent); got != maxConnections {
 			t.Errorf("%d connections are open, want %d", got, maxConnections)
 		}
-		scraper := n.dial("10.1.0.1")
+		scraper := n.dial()
 		for range 2 { // after the first, its connection stays
 			if code := ask(t, scraper, "/metrics", "p"); code != http.StatusOK {
 				t.Fatalf("The scraper gets %d, want %d", code, http.StatusOK)
@@ -51,11 +51,11 @@ func TestAllowedConnectionsAreBounded(t *testing.T) {
 		for _, client := range allowed {
 			get(client)
 		}
-		another := n.dial("10.1.0.1")
+		another := n.dial()
 		if code := get(another); code != http.StatusOK || time.Since(start) > 0 {
 			t.Errorf("A new client gets %d after %v, want %d at once", code, time.Since(start), http.StatusOK)
 		}
-		if got := countOpen(allowed); got != maxConnections-1 || allowed[0].isOpen() {
+		if got := countOpen(allowed); got != maxConnections-1 || !isClosed(allowed[0].gone) {
 			t.Errorf("%d connections are open, want %d: all but the oldest", got, maxConnections-1)
 		}
 		for _, client := range append(allowed, another) {
@@ -134,7 +134,7 @@ func TestHowLongAConnectionStaysOpen(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
 			inNetwork(t, metrics(), secure, func(t *testing.T, n *network) {
-				client := n.dial("10.0.0.1")
+				client := n.dial()
 				start := time.Now()
 				var wg sync.WaitGroup
 				defer wg.Wait()
@@ -160,17 +160,15 @@ type network struct {
 	stop     func() // stops the server
 }
 
-// remote is the server's end of a connection, with the client's address.
+// remote is the server's end of a connection.
 type remote struct {
 	net.Conn
-	address *net.TCPAddr
-	close   func()
+	closed func()
 }
 
-func (r *remote) RemoteAddr() net.Addr { return r.address }
-
+// Close closes the connection.
 func (r *remote) Close() error {
-	r.close()
+	r.closed()
 	return r.Conn.Close()
 }
 
@@ -191,37 +189,29 @@ func (n *network) Accept() (net.Conn, error) {
 }
 
 func (n *network) Close() error {
-	if n.isOpen() {
+	if !isClosed(n.closed) {
 		close(n.closed)
 	}
 	return nil
 }
 
-func (n *network) isOpen() bool { return !isClosed(n.closed) }
-
 func (n *network) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (n *network) dial(from string) client {
+func (n *network) dial() client {
 	end, server := net.Pipe()
 	c := client{Conn: end, gone: make(chan struct{})}
-	n.incoming <- &remote{server, &net.TCPAddr{IP: net.ParseIP(from), Port: 40000}, sync.OnceFunc(func() { close(c.gone) })}
+	n.incoming <- &remote{server, sync.OnceFunc(func() { close(c.gone) })}
 	synctest.Wait()
 	return c
 }
 
-// dialAll opens connections, each from another address.
 func (n *network) dialAll(count int) []client {
 	clients := make([]client, count)
 	for i := range clients {
-		clients[i] = n.dial(addressOf(i))
+		clients[i] = n.dial()
 	}
 	return clients
 }
-
-func addressOf(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250) }
-
-// isOpen reports whether a connection is open: the server has not closed it.
-func (c client) isOpen() bool { return !isClosed(c.gone) }
 
 func isClosed(c chan struct{}) bool {
 	select {
@@ -233,7 +223,7 @@ func isClosed(c chan struct{}) bool {
 }
 
 func countOpen(clients []client) int {
-	return len(slices.DeleteFunc(slices.Clone(clients), func(c client) bool { return !c.isOpen() }))
+	return len(slices.DeleteFunc(slices.Clone(clients), func(c client) bool { return isClosed(c.gone) }))
 }
 
 // metrics returns the handler of a server that uses an authority as its API server.
@@ -290,6 +280,7 @@ func TestAFloodHarmsNobody(t *testing.T) {
 		seconds, perSecond = 8 * 60, 25 // longer than any verdict is cached
 		bound              = 100 + reviewsAtOnce + reviewsPerSecond*seconds
 	)
+	addressOf := func(i int) string { return fmt.Sprintf("10.0.%d.%d", i/250, 1+i%250) }
 	for _, test := range []struct {
 		what       string
 		attackers  int

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,46 +21,50 @@ import (
 )
 
 func TestWhichRequestsPassTheGate(t *testing.T) {
+	noReviews := apierrors.NewForbidden(authorizationv1.Resource("tokenreviews"), "", errOutage)
 	tests := []struct {
-		what     string
-		header   string
-		fault    error
-		lost     error // instead of an access verdict
-		code     int
-		contains string
+		what        string
+		header      string
+		fault, lost error // instead of a verdict on the token, or on the access
+		code        int
+		contains    string
+		asked       [2]int32
 	}{
-		{what: "no token", code: http.StatusUnauthorized, contains: "no bearer token"},
-		{what: "a password", header: "Basic cDpw", code: http.StatusUnauthorized, contains: "no bearer token"},
-		{what: "an empty token", header: "Bearer ", code: http.StatusUnauthorized, contains: "no bearer token"},
-		{what: "an unknown token", header: "Bearer x", code: http.StatusUnauthorized, contains: "does not accept the token"},
-		{what: "a user without the permission", header: "Bearer v", code: http.StatusForbidden, contains: `"visitor" lacks the permission to get /metrics`},
-		{what: "a user with the permission", header: "Bearer p", code: http.StatusOK, contains: "the secret"},
-		{what: "no verdict on the token", header: "Bearer p", fault: errOutage, code: http.StatusInternalServerError, contains: "asking the API server failed"},
-		{what: "no verdict on the access", header: "Bearer p", lost: errOutage, code: http.StatusInternalServerError, contains: "asking the API server failed"},
+		{"no token", "", nil, nil, http.StatusUnauthorized, "no bearer token", [2]int32{}},
+		{"a password", "Basic cDpw", nil, nil, http.StatusUnauthorized, "no bearer token", [2]int32{}},
+		{"an empty token", "Bearer ", nil, nil, http.StatusUnauthorized, "no bearer token", [2]int32{}},
+		{"an unknown token", "Bearer x", nil, nil, http.StatusUnauthorized, "does not accept the token", [2]int32{1, 0}},
+		{"a user without the permission", "Bearer v", nil, nil, http.StatusForbidden, `"visitor" lacks the permission to get /metrics`, [2]int32{1, 1}},
+		{"a user with the permission", "Bearer p", nil, nil, http.StatusOK, "the secret", [2]int32{1, 1}},
+		{"no verdict on the token", "Bearer p", errOutage, nil, http.StatusInternalServerError, "asking the API server failed", [2]int32{3, 0}},
+		{"no verdict on the access", "Bearer p", nil, errOutage, http.StatusInternalServerError, "asking the API server failed", [2]int32{1, 3}},
+		{"no permission to ask", "Bearer p", noReviews, nil, http.StatusInternalServerError, "asking the API server failed", [2]int32{1, 0}},
 	}
 	for _, test := range tests {
 		t.Run(test.what, func(t *testing.T) {
-			authority := newAuthority()
-			authority.tokenFault = func() error { return test.fault }
-			authority.accessFault = func() error { return test.lost }
-			handler := NewGate(authority.client).Guard(secret)
-			from := request(t, http.MethodGet, "/metrics", "")
-			from.Header.Set("Authorization", test.header)
-			answer := send(handler, from)
-			if answer.Code != test.code || !strings.Contains(answer.Body.String(), test.contains) {
-				t.Errorf("Got %d: %s, want %d: … %s", answer.Code, answer.Body, test.code, test.contains)
-			}
-			if strings.Contains(answer.Body.String(), errOutage.Error()) {
-				t.Errorf("The response discloses an internal error to a stranger: %s", answer.Body)
-			}
-			if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") != (test.code == http.StatusUnauthorized) {
-				t.Errorf("A response of %d has the header WWW-Authenticate: %q", test.code, challenge)
-			}
-			// A review that failed is not cached.
-			test.fault, test.lost = nil, nil
-			if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
-				t.Errorf("After the outage: got %d, want %d", code, http.StatusOK)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				authority := newAuthority()
+				authority.tokenFault = func() error { return test.fault }
+				authority.accessFault = func() error { return test.lost }
+				handler := NewGate(authority.client).Guard(secret)
+				from := request(t, http.MethodGet, "/metrics", "")
+				from.Header.Set("Authorization", test.header)
+				answer := send(handler, from)
+				if answer.Code != test.code || !strings.Contains(answer.Body.String(), test.contains) || authority.asked() != test.asked {
+					t.Errorf("Got %d: %s after %v reviews, want %d: … %s after %v", answer.Code, answer.Body, authority.asked(), test.code, test.contains, test.asked)
+				}
+				if strings.Contains(answer.Body.String(), errOutage.Error()) {
+					t.Errorf("The response discloses an internal error to a stranger: %s", answer.Body)
+				}
+				if challenge := answer.Header().Get("WWW-Authenticate"); (challenge == "Bearer") != (test.code == http.StatusUnauthorized) {
+					t.Errorf("A response of %d has the header WWW-Authenticate: %q", test.code, challenge)
+				}
+				// A review that failed is not cached.
+				test.fault, test.lost = nil, nil
+				if code := get(t, handler, "/metrics", "p").Code; code != http.StatusOK {
+					t.Errorf("After the outage: got %d, want %d", code, http.StatusOK)
+				}
+			})
 		})
 	}
 }
@@ -134,32 +137,6 @@ func TestVerdictsAreCachedForAWhile(t *testing.T) {
 	}
 }
 
-func TestTransientFailuresAreRetried(t *testing.T) {
-	tests := []struct {
-		what  string
-		fault error
-		asked int32
-	}{
-		{"unavailable", apierrors.NewServiceUnavailable("starting"), 3},
-		{"the controller may not create reviews", apierrors.NewForbidden(authorizationv1.Resource("tokenreviews"), "", errors.New("no")), 1},
-	}
-	for _, test := range tests {
-		t.Run(test.what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				authority := newAuthority()
-				authority.tokenFault = func() error { return test.fault }
-				code := get(t, NewGate(authority.client).Guard(secret), "/metrics", "p").Code
-				if code != http.StatusInternalServerError {
-					t.Errorf("Got %d, want %d", code, http.StatusInternalServerError)
-				}
-				if got := authority.tokenReviews.Load(); got != test.asked {
-					t.Errorf("The API server got %d reviews, want %d", got, test.asked)
-				}
-			})
-		})
-	}
-}
-
 // A thousand callers with the same token cause one review, even while it is in progress, and
 // even if the caller that caused it disconnects.
 func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
@@ -167,33 +144,27 @@ func TestCallersWithOneTokenWaitForOneVerdict(t *testing.T) {
 		gate, answer, asked := NewGate(nil), make(chan struct{}), 0
 		ask := func(ctx context.Context) (bool, time.Duration, error) {
 			asked++
-			select {
-			case <-answer:
-				return true, time.Minute, nil
-			case <-ctx.Done():
-				return false, 0, ctx.Err()
-			}
+			<-answer
+			return true, time.Minute, ctx.Err()
 		}
 		first, leave := context.WithCancel(t.Context())
-		var errs [1001]error
-		var wg sync.WaitGroup
-		for i := range errs {
-			ctx := t.Context()
-			if i == 0 {
-				ctx = first
-			}
-			wg.Go(func() { _, errs[i] = verdict(ctx, gate, "token", ask) })
-			synctest.Wait()
-		}
-		leave()
+		errs := make(chan error, 1001)
+		go func() { _, err := verdict(first, gate, "token", ask); errs <- err }()
 		synctest.Wait()
-		if !errors.Is(errs[0], context.Canceled) {
-			t.Errorf("The caller that is gone gets %v, want %v", errs[0], context.Canceled)
+		for range 1000 {
+			go func() { _, err := verdict(t.Context(), gate, "token", ask); errs <- err }()
+		}
+		synctest.Wait()
+		leave()
+		if err := <-errs; !errors.Is(err, context.Canceled) {
+			t.Errorf("The caller that is gone gets %v, want %v", err, context.Canceled)
 		}
 		close(answer)
-		wg.Wait()
-		if err := errors.Join(errs[1:]...); err != nil || asked != 1 {
-			t.Errorf("There were %d reviews, want 1, and the other callers got %v", asked, err)
+		for range 1000 {
+			must(t, <-errs)
+		}
+		if asked != 1 {
+			t.Errorf("There were %d reviews, want 1", asked)
 		}
 	})
 }

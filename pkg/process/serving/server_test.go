@@ -85,7 +85,7 @@ func TestTLSAndHTTPVersions(t *testing.T) {
 			{tls.VersionTLS10, tls.VersionTLS11, false, "protocol version"},
 			{tls.VersionTLS12, tls.VersionTLS13, true, "certificate"},
 		} {
-			client := tls.Client(n.dial("10.0.0.1"), &tls.Config{
+			client := tls.Client(n.dial(), &tls.Config{
 				ServerName: "here", InsecureSkipVerify: !row.verify, MinVersion: row.min, MaxVersion: row.max, NextProtos: []string{"h2", "http/1.1"},
 			})
 			err := client.HandshakeContext(t.Context())
@@ -102,7 +102,7 @@ func TestTLSAndHTTPVersions(t *testing.T) {
 			}
 			client.NetConn().Close()
 		}
-		if code := ask(t, n.dial("10.0.0.1"), "/", "p"); code != http.StatusBadRequest {
+		if code := ask(t, n.dial(), "/", "p"); code != http.StatusBadRequest {
 			t.Errorf("Without TLS: got %d, want a refusal", code)
 		}
 	})
@@ -117,13 +117,13 @@ func TestAStopWaitsForResponsesUnderWayForABoundedTime(t *testing.T) {
 			}
 		})
 		inNetwork(t, late, nil, func(t *testing.T, n *network) {
-			client := n.dial("10.0.0.1")
+			client := n.dial()
 			_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
 			synctest.Wait()
 			start := time.Now()
 			n.stop()
 			synctest.Wait()
-			if n.isOpen() {
+			if !isClosed(n.closed) {
 				t.Error("The address is not given up at once")
 			}
 			answer, _ := io.ReadAll(client)
@@ -220,7 +220,7 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 			expect := func(after time.Duration, want string) {
 				t.Helper()
 				<-time.After(after)
-				client := tls.Client(n.dial("10.0.0.1"), &tls.Config{InsecureSkipVerify: true})
+				client := tls.Client(n.dial(), &tls.Config{InsecureSkipVerify: true})
 				defer client.NetConn().Close()
 				must(t, client.HandshakeContext(t.Context()))
 				if host := client.ConnectionState().PeerCertificates[0].DNSNames[0]; host != want {
