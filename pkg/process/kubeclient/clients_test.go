@@ -118,6 +118,7 @@ func TestACallFailsAtOnceWithTheTimeToWait(t *testing.T) {
 		"nothing at all":                       {503, "7", "", "", "", 7},
 		"more seconds than a Status can say":   {503, "4294967303", "text/html", "<html>down</html>", "unable to handle the request", math.MaxInt32},
 		"the same, beside a Status":            {429, "4294967303", "application/json", statusWithout, "too many", math.MaxInt32},
+		"a date":                               {429, "Fri, 31 Dec 2027 23:59:59 GMT", "application/json", statusWithout, "too many", 0},
 		"no time":                              {500, "", "application/json", strings.ReplaceAll(statusWithout, "429", "500"), "too many", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,97 +158,47 @@ func protobuf(t *testing.T) string {
 	return string(text)
 }
 
-func TestAnAnswerIsLeftAlone(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", r.URL.Query().Get("after"))
-		if r.URL.Path == "/busy" {
-			w.WriteHeader(http.StatusTooManyRequests)
-		}
-		_, _ = io.WriteString(w, "text")
-	}))
-	defer server.Close()
-	for _, path := range []string{"/?after=7", "/busy?after=Fri,+31+Dec+2027+23:59:59+GMT"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
-		must(t, err)
-		response, err := handOverRetryAfter(http.DefaultTransport).RoundTrip(request)
-		must(t, err)
-		body, _ := io.ReadAll(response.Body)
-		response.Body.Close()
-		if string(body) != "text" || response.Header.Get("Retry-After") == "" {
-			t.Errorf("%s: %q, %v", path, body, response.Header)
-		}
-	}
-}
-
-// watch watches ReplicaSets with the informers' client. It returns the queries of the lists and
-// watches that the server received.
-func (f *fakeServer) watch(options metav1.ListOptions) (lists, watches []string, err error) {
-	watcher, err := f.clients.KubeInformers.AppsV1().ReplicaSets("team-a").Watch(f.ctx, options)
-	if err == nil {
-		watcher.Stop()
-	}
-	for i, request := range f.requests {
-		if request == listReplicaSets {
-			lists = append(lists, f.queries[i])
-		} else {
-			watches = append(watches, f.queries[i])
-		}
-	}
-	return lists, watches, err
-}
-
-func tooLarge() *apierrors.StatusError {
-	err := apierrors.NewTimeoutError("Too large resource version: 1200, current: 1000", 1)
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
-	return err
-}
-
+// A list precedes a watch that is resumed. If the version is too large, that is the answer for the
+// watch, and its cause makes client-go's reflector relist. No other response keeps the watch from
+// being opened unchanged.
 func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
-	run(t, func(t *testing.T, f *fakeServer) {
-		f.answer(answers{listReplicaSets: tooLarge()})
-		began := time.Now()
-		lists, watches, err := f.watch(metav1.ListOptions{
-			ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(300)),
-		})
-		// This cause makes client-go's reflector relist.
-		if !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-			t.Errorf("the watch ended with %v", err)
-		}
-		want := []string{"fieldSelector=metadata.name%3Da&limit=1&resourceVersion=1200&resourceVersionMatch=NotOlderThan"}
-		if !slices.Equal(lists, want) || len(watches) > 0 || time.Since(began) > 0 {
-			t.Errorf("in %v the server got the watches %v and the lists %v, want only %v at once", time.Since(began), watches, lists, want)
-		}
-	})
-}
-
-// A list precedes a watch that is resumed, and no other response keeps the watch from being
-// opened unchanged.
-func TestOtherWatchesAreOpened(t *testing.T) {
-	resumed := metav1.ListOptions{ResourceVersion: "1200"}
+	tooLarge := apierrors.NewTimeoutError("Too large resource version: 1200, current: 1000", 1)
+	tooLarge.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+	resumed := metav1.ListOptions{ResourceVersion: "1200", FieldSelector: "metadata.name=a", AllowWatchBookmarks: true, TimeoutSeconds: new(int64(300))}
 	withAll := metav1.ListOptions{ResourceVersion: "1200", SendInitialEvents: new(true)}
-	forbidden := apierrors.NewForbidden(metav1.Unversioned.WithResource("replicasets").GroupResource(), "", nil)
+	const list = "list fieldSelector=metadata.name%3Da&limit=1&resourceVersion=1200&resourceVersionMatch=NotOlderThan"
+	const watch = "watch allowWatchBookmarks=true&fieldSelector=metadata.name%3Da&resourceVersion=1200&timeout=5m0s&timeoutSeconds=300&watch=true"
 	for name, row := range map[string]struct {
 		options metav1.ListOptions
-		answer  *apierrors.StatusError
-		lists   int
-		watch   string
+		answer  error // to the list
+		want    []string
 	}{
-		"nothing wrong":     {resumed, nil, 1, "resourceVersion=1200&watch=true"},
-		"a timeout":         {resumed, apierrors.NewTimeoutError("slow", 1), 1, "resourceVersion=1200&watch=true"},
-		"forbidden":         {resumed, forbidden, 1, "resourceVersion=1200&watch=true"},
-		"without a version": {metav1.ListOptions{}, tooLarge(), 0, "watch=true"},
-		"from any version":  {metav1.ListOptions{ResourceVersion: "0"}, tooLarge(), 0, "resourceVersion=0&watch=true"},
-		"with all objects":  {withAll, tooLarge(), 0, "resourceVersion=1200&sendInitialEvents=true&watch=true"},
+		"too large":         {resumed, tooLarge, []string{list}},
+		"nothing wrong":     {resumed, nil, []string{list, watch}},
+		"a timeout":         {resumed, apierrors.NewTimeoutError("slow", 1), []string{list, watch}},
+		"forbidden":         {resumed, forbidden, []string{list, watch}},
+		"without a version": {metav1.ListOptions{}, tooLarge, []string{"watch watch=true"}},
+		"from any version":  {metav1.ListOptions{ResourceVersion: "0"}, tooLarge, []string{"watch resourceVersion=0&watch=true"}},
+		"with all objects":  {withAll, tooLarge, []string{"watch resourceVersion=1200&sendInitialEvents=true&watch=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fakeServer) {
-				if row.answer != nil {
-					f.answer(answers{listReplicaSets: row.answer})
+				f.answer(answers{listReplicaSets: row.answer})
+				began := time.Now()
+				watcher, err := f.clients.KubeInformers.AppsV1().ReplicaSets("team-a").Watch(f.ctx, row.options)
+				if err == nil {
+					watcher.Stop()
 				}
-				lists, watches, err := f.watch(row.options)
-				must(t, err)
-				if len(lists) != row.lists || !slices.Equal(watches, []string{row.watch}) {
-					t.Errorf("there were %d lists, and the watches %v", len(lists), watches)
+				var sent []string
+				for i, request := range f.requests {
+					verb, _, _ := strings.Cut(request, " ")
+					sent = append(sent, verb+" "+f.queries[i])
+				}
+				if !slices.Equal(sent, row.want) || time.Since(began) > 0 {
+					t.Errorf("in %v the server got %q, not %q at once", time.Since(began), sent, row.want)
+				}
+				if refused := len(row.want) == 1 && row.want[0] == list; refused != (err != nil) || refused != apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+					t.Errorf("the watch ended with %v", err)
 				}
 			})
 		})
