@@ -206,59 +206,42 @@ func TestWatchFromAVersionThatTheServerDoesNotKnowIsRefused(t *testing.T) {
 }
 
 func TestAListFollowsAStreamOnlyIfTheServerRefusedThat(t *testing.T) {
-	const stream, list = "?watch=true&sendInitialEvents=true", "?limit=500&resourceVersion=7"
-	const lost = -1
+	answers := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, "watch", gadgetsResource.GroupResource(), "", "", 0, true)
+	}
+	unsupported, unavailable := answers(http.StatusUnprocessableEntity), answers(http.StatusServiceUnavailable)
 	for name, c := range map[string]struct {
-		streams []int // the response to each
+		streams []error // the answer to each
 		want    bool
 	}{
 		"none sent":                   {nil, true},
-		"not supported":               {[]int{http.StatusUnprocessableEntity}, true},
-		"forbidden":                   {[]int{http.StatusForbidden}, true},
-		"ended early":                 {[]int{http.StatusOK}, false},
-		"unavailable":                 {[]int{http.StatusServiceUnavailable}, false},
-		"connection lost":             {[]int{lost}, false},
-		"supported since an upgrade":  {[]int{http.StatusUnprocessableEntity, http.StatusOK}, false},
-		"no longer supported":         {[]int{http.StatusOK, http.StatusUnprocessableEntity}, true},
-		"unavailable, then forbidden": {[]int{http.StatusServiceUnavailable, http.StatusForbidden}, true},
+		"not supported":               {[]error{unsupported}, true},
+		"forbidden":                   {[]error{forbidden}, true},
+		"ended early":                 {[]error{nil}, false},
+		"unavailable":                 {[]error{unavailable}, false},
+		"connection lost":             {[]error{io.ErrUnexpectedEOF}, false},
+		"supported since an upgrade":  {[]error{unsupported, nil}, false},
+		"no longer supported":         {[]error{nil, unsupported}, true},
+		"unavailable, then forbidden": {[]error{unavailable, forbidden}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			streams, lists := c.streams, 0
-			server := roundTripFunc(func(r *http.Request) (*http.Response, error) {
-				code := http.StatusOK
-				if r.URL.Query().Get("sendInitialEvents") == "" {
-					lists++
-				} else {
-					code, streams = streams[0], streams[1:]
+			run(t, func(t *testing.T, f *fakeServer) {
+				send := func(request string) error {
+					return f.clients.KubeInformers.Discovery().RESTClient().Get().RequestURI(request).Do(f.ctx).Error()
 				}
-				if code == lost {
-					return nil, io.ErrUnexpectedEOF
+				for _, answer := range c.streams {
+					f.answer(map[string]error{watchGadgets: answer})
+					_ = send(gadgetsPath + "?watch=true&sendInitialEvents=true")
 				}
-				return &http.Response{StatusCode: code, Status: http.StatusText(code), Body: http.NoBody}, nil
+				f.answer(nil)
+				const list = "?limit=500&resourceVersion=7"
+				if err := send(gadgetsPath + list); (err == nil) != c.want || (f.count(listGadgets) == 1) != c.want {
+					t.Errorf("%d lists were sent, and the error is: %v", f.count(listGadgets), err)
+				}
+				for _, other := range []string{"/bars" + list, gadgetsPath + list + "&resourceVersionMatch=Exact", gadgetsPath + "?watch=true&resourceVersion=1"} {
+					must(t, send(other))
+				}
 			})
-			client, err := rest.HTTPClientFor(forInformers(&rest.Config{Transport: server}))
-			must(t, err)
-			send := func(path string) error {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://cluster"+path, nil)
-				must(t, err)
-				answer, err := client.Do(request)
-				if err == nil {
-					answer.Body.Close()
-				}
-				return err
-			}
-			for range c.streams {
-				_ = send("/gadgets" + stream)
-			}
-			if err := send("/gadgets" + list); (err == nil) != c.want || (lists == 1) != c.want {
-				t.Errorf("%d lists were sent, and the error is: %v", lists, err)
-			}
-			others := []string{"/bars" + list, "/gadgets" + list + "&resourceVersionMatch=Exact", "/gadgets?watch=true&resourceVersion=1"}
-			for _, other := range others {
-				if err := send(other); err != nil {
-					t.Error(err)
-				}
-			}
 		})
 	}
 }
