@@ -155,73 +155,41 @@ func TestALeaderThatCanNotRenewStopsBeforeAnotherMayBegin(t *testing.T) {
 	}
 }
 
-func TestALeaderKeepsTheLease(t *testing.T) {
-	for name, act := range map[string]func(*server, *candidate){
-		"though a call hangs": func(_ *server, a *candidate) { a.hung.Store(true) },
-		"and makes it again":  func(s *server, _ *candidate) { _ = s.set(nil, s.get().ResourceVersion) },
+// A Lease that is lost, or that its holder releases, is left alone. In the last two rows, b has the
+// Lease, and the response that says so is on its way.
+func TestWhoHasTheLeaseAfterwards(t *testing.T) {
+	acquires := func(a, b *candidate) {
+		b.delay.Store(int64(time.Second))
+		a.stop()
+		advance(time.Second / 2)
+	}
+	for name, row := range map[string]struct {
+		act    func(s *server, leader, standby *candidate)
+		after  time.Duration
+		holder string
+		lost   bool  // by the leader
+		terms  int64 // of the standby
+		ended  [2]bool
+	}{
+		"a call of the leader hangs":    {func(_ *server, a, _ *candidate) { a.hung.Store(true) }, 20 * time.Second, "a", false, 0, [2]bool{}},
+		"the Lease is deleted":          {func(s *server, _, _ *candidate) { _ = s.set(nil, s.get().ResourceVersion) }, 20 * time.Second, "a", false, 0, [2]bool{}},
+		"another replica takes it":      {func(s *server, _, _ *candidate) { s.seize("c") }, 2100 * time.Millisecond, "c", true, 0, [2]bool{true, false}},
+		"the leader stops after that":   {func(s *server, a, _ *candidate) { s.seize("c"); a.stop() }, 2100 * time.Millisecond, "c", false, 0, [2]bool{true, false}},
+		"the standby stops":             {func(_ *server, _, b *candidate) { b.stop() }, time.Millisecond, "a", false, 0, [2]bool{false, true}},
+		"the standby stops in a call":   {func(_ *server, _, b *candidate) { b.hung.Store(true); advance(3 * time.Second); b.stop() }, time.Millisecond, "a", false, 0, [2]bool{false, true}},
+		"the standby stops, and has it": {func(_ *server, a, b *candidate) { acquires(a, b); b.stop() }, time.Minute, "", false, 1, [2]bool{true, true}},
+		"it changes, and b has it":      {func(s *server, a, b *candidate) { acquires(a, b); s.seize("b") }, time.Minute, "b", false, 1, [2]bool{true, false}},
 	} {
 		run(t, name, func(t *testing.T, s *server) {
 			a, b := compete(t, s, "a", drains(0)), compete(t, s, "b", drains(0))
 			advance(time.Minute + time.Second)
-			act(s, a)
-			advance(20 * time.Second)
-			if a.hung.Load() || a.lost.Load() || b.terms.Load() > 0 || s.holder() != "a" {
-				t.Errorf("a has lost the Lease: %v, and %q has it", a.lost.Load(), s.holder())
+			row.act(s, a, b)
+			advance(row.after)
+			if s.holder() != row.holder || a.lost.Load() != row.lost || b.lost.Load() || b.terms.Load() != row.terms {
+				t.Errorf("%q has the Lease, a has lost it: %v, b: %v, and b led %d times", s.holder(), a.lost.Load(), b.lost.Load(), b.terms.Load())
 			}
-		})
-	}
-}
-
-func TestALeaderLeavesTheLeaseToAnother(t *testing.T) {
-	for name, stopped := range map[string]bool{"that it finds in it": false, "that it has not seen yet": true} {
-		run(t, name, func(t *testing.T, s *server) {
-			a := compete(t, s, "a", drains(0))
-			advance(time.Minute)
-			s.seize("b")
-			if stopped {
-				a.stop()
-			}
-			if err := a.ends(t, 2100*time.Millisecond); errors.Is(err, ErrLost) == stopped || s.holder() != "b" {
-				t.Errorf("a ended with %v, and %q has the Lease", err, s.holder())
-			}
-		})
-	}
-}
-
-func TestAStandbyStopsAtOnceAndLeavesTheLeaseAlone(t *testing.T) {
-	run(t, "", func(t *testing.T, s *server) {
-		compete(t, s, "a", drains(0))
-		b := compete(t, s, "b", drains(0))
-		b.hung.Store(true)
-		advance(3 * time.Second)
-		b.stop()
-		if err := b.ends(t, time.Millisecond); err != nil || b.terms.Load() > 0 || s.holder() != "a" {
-			t.Errorf("b ended with %v, and %q has the Lease", err, s.holder())
-		}
-	})
-}
-
-// The Lease is held by b, and the response that says so is on its way.
-func TestWhatComesWhileAStandbyAcquiresTheLease(t *testing.T) {
-	for name, row := range map[string]struct {
-		act  func(*server, *candidate)
-		want string
-	}{
-		"a stop":   {func(_ *server, b *candidate) { b.stop() }, ""},
-		"a change": {func(s *server, _ *candidate) { s.seize("b") }, "b"},
-	} {
-		run(t, name, func(t *testing.T, s *server) {
-			a, b := compete(t, s, "a", drains(0)), compete(t, s, "b", drains(0))
-			b.delay.Store(int64(time.Second))
-			a.stop()
-			advance(time.Second / 2)
-			if s.holder() != "b" || b.terms.Load() > 0 {
-				t.Fatalf("%q has the Lease", s.holder())
-			}
-			row.act(s, b)
-			advance(time.Minute)
-			if terms := b.terms.Load(); terms != 1 || b.lost.Load() || s.holder() != row.want {
-				t.Errorf("b led %d times, lost the Lease: %v, and %q has it", terms, b.lost.Load(), s.holder())
+			if ended := [2]bool{a.hasEnded(), b.hasEnded()}; ended != row.ended {
+				t.Errorf("a and b have ended: %v, not %v", ended, row.ended)
 			}
 		})
 	}

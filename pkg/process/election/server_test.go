@@ -206,13 +206,19 @@ func leads(t *testing.T, latest time.Duration, candidates ...*candidate) (*candi
 // ends returns the result of Run, and fails the test if that takes longer than latest.
 func (c *candidate) ends(t *testing.T, latest time.Duration) error {
 	t.Helper()
-	advance(latest)
-	select {
-	case <-c.ended:
-	default:
+	if advance(latest); !c.hasEnded() {
 		t.Fatalf("it has not ended after %v", latest)
 	}
 	return c.err
+}
+
+func (c *candidate) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // advance moves the clock of a test's bubble forward, then waits until every goroutine in the
