@@ -59,14 +59,20 @@ func TestFlushWaitsForEventsWhichAreWrittenConcurrently(t *testing.T) {
 }
 
 func TestEventsOfOneObjectAreWrittenInOrder(t *testing.T) {
-	run(t, slow(100*time.Millisecond), func(t *testing.T, s *sink, r *recorder) {
-		const objects, each = 21, 5
+	const objects, each = 21, 5
+	slowThird := func(event *corev1.Event) error {
+		if event.InvolvedObject.ResourceVersion == "2" {
+			<-time.After(10 * time.Second)
+		}
+		return nil
+	}
+	run(t, slowThird, func(t *testing.T, s *sink, r *recorder) {
 		for i := range objects * each {
 			changed := pod(fmt.Sprint(i % objects))
-			changed.ResourceVersion = fmt.Sprint(i)
+			changed.ResourceVersion = fmt.Sprint(i / objects)
 			r.Event(changed, corev1.EventTypeNormal, "Done", fmt.Sprint(i))
 		}
-		r.flush(time.Minute)
+		r.flush(time.Hour)
 		for i := objects; i < objects*each; i++ {
 			if slices.Index(s.messages, fmt.Sprint(i)) < slices.Index(s.messages, fmt.Sprint(i-objects)) || s.written() != objects*each {
 				t.Errorf("Event %d was written before Event %d: %q", i, i-objects, s.messages)
