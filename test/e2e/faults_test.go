@@ -335,6 +335,7 @@ func TestTheHarnessCanFail(t *testing.T) {
 		{"children of earlier names are never obsolete", "C1", "rename", "it has 2 Deployments"},
 		{"the Lease is released while a write is under way", "E2", "SIGTERM during a write",
 			"the Lease was released during a write"},
+		{"the process ends without its Events", "A4", "an Event under way", "it ended while an Event was being written"},
 		{"the status is written in each sync", "rest", "some resyncs", "it writes at rest"},
 		{"a failed write counts as done", "D2", "scale, write 1, 500", "reports Ready for generation 2"},
 	} {

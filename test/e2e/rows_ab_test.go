@@ -32,7 +32,8 @@ var rowsA = []*scenario{
 			return proxy.CutAndLater(recovered)
 		}})},
 	{row: "A4", title: "SIGTERM during a write: the write finishes, unless a second signal follows",
-		quick: 2, cases: []trialCase{
+		quick: 3, cases: []trialCase{
+			{name: "an Event under way", run: (*trial).stoppedWithEvent},
 			{name: "a create under way", run: func(tr *trial) { tr.stopped(syscall.SIGTERM, false) }},
 			{name: "a second signal", run: func(tr *trial) { tr.stopped(syscall.SIGINT, true) }},
 		},
@@ -76,6 +77,22 @@ func (tr *trial) stopped(signal syscall.Signal, again bool) {
 		if len(r.made(isCreate, succeeded)) == 0 {
 			tr.failf("after SIGTERM, it dropped the write in progress")
 		}
+	}
+	tr.must(r.start())
+}
+
+// A4: what a sync has reported is written, although the sync is over.
+func (tr *trial) stoppedWithEvent() {
+	r := tr.start()
+	open := tr.holdNext(r, isEvent, proxy.Forward, func() { tr.createFoo("a", "a", 1) })
+	r.signal(syscall.SIGTERM)
+	if r.current().Wait(quiet) {
+		tr.failf("after SIGTERM, it ended while an Event was being written")
+	}
+	open()
+	tr.mustExit(r, "after SIGTERM", 0)
+	if len(r.made(isEvent, succeeded)) == 0 {
+		tr.failf("after SIGTERM, it lost an Event")
 	}
 	tr.must(r.start())
 }
