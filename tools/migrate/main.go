@@ -132,7 +132,7 @@ func read(root, name string) (*shape.Declaration, *apiextensionsv1.CustomResourc
 	for _, d := range all {
 		names = append(names, d.Name)
 		if d.Name == name || name == "" && len(all) == 1 {
-			if d.Conversion == shape.Webhook {
+			if d.Conversion != "" {
 				return nil, nil, fmt.Errorf("%s is converted by a webhook: its objects can be moved with a StorageVersionMigration of Kubernetes", d.Name)
 			}
 			raw, err := readCRD(filepath.Join(root, rawFile(d)))
@@ -182,21 +182,11 @@ func generate(root, raw string) error {
 		if err != nil {
 			return err
 		}
-		if len(crd.Spec.Versions) == 1 {
-			continue
+		d, err := declared(all, crd)
+		if err != nil {
+			return err
 		}
-		i := slices.IndexFunc(all, func(d *shape.Declaration) bool { return d.Name == crd.Name })
-		if i < 0 {
-			if err := shape.CheckUndeclared(crd); err != nil {
-				return err
-			}
-			continue
-		}
-		d := all[i]
-		if err := d.Check(crd); err != nil {
-			return fmt.Errorf("%s, as pkg/apis/GROUP/versions.yaml declares it: %w", d.Name, err)
-		}
-		if d.Conversion == shape.Webhook {
+		if d == nil {
 			continue
 		}
 		expanded, err := d.CRD(crd, shape.Expanded)
@@ -214,6 +204,29 @@ func generate(root, raw string) error {
 		return nil
 	}
 	return write(filepath.Join(root, "artifacts/versions/policy.yaml"), policies...)
+}
+
+// declared returns the declaration of a kind, or nil if its definition stays as it is: it has one version, its versions
+// need no declaration, or a webhook converts.
+func declared(all []*shape.Declaration, crd *apiextensionsv1.CustomResourceDefinition) (*shape.Declaration, error) {
+	if len(crd.Spec.Versions) == 1 {
+		return nil, nil //nolint:nilnil // see above
+	}
+	i := slices.IndexFunc(all, func(d *shape.Declaration) bool { return d.Name == crd.Name })
+	if i < 0 {
+		return nil, shape.CheckUndeclared(crd)
+	}
+	d, check := all[i], all[i].CheckConversion
+	if d.Conversion == "" {
+		check = func() error { return d.Check(crd) }
+	}
+	if err := check(); err != nil {
+		return nil, fmt.Errorf("%s, as pkg/apis/GROUP/versions.yaml declares it: %w", crd.Name, err)
+	}
+	if d.Conversion != "" {
+		return nil, nil //nolint:nilnil // see above
+	}
+	return d, nil
 }
 
 func write(path string, objects ...any) error {

@@ -97,7 +97,6 @@ func TestRefusals(t *testing.T) {
 		"are not those declared: 4":       {"maximum: 3\n", "maximum: 4\n"},
 		"spec.host has the type object":   {"host:\n                type: string", "host:\n                type: object"},
 		"must be both required or both":   {"- title", "- host"},
-		"is Webhook or nothing, and with": {"\nold:", "\nconversion: Webhook\nold:"},
 	} {
 		if _, err := load(t, edit.text, edit.by); err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("got the error %v, want %q", err, message)
@@ -124,9 +123,11 @@ func TestVersionsThatAreNotDeclared(t *testing.T) {
 	if err := CheckUndeclared(raw); err != nil {
 		t.Errorf("versions of the same shape: %v", err)
 	}
-	byWebhook, err := Parse([]byte("crd: " + d.Name + "\nconversion: Webhook\n"))
-	must(t, err)
-	if err := byWebhook[0].Check(raw); err != nil {
-		t.Errorf("versions that a webhook converts: %v", err)
+	for text, want := range map[string]string{"conversion: Webhook": "", "conversion: None": "is Webhook or nothing", "conversion: Webhook\nold: v1": "neither old, new nor changes"} {
+		declared, err := Parse([]byte("crd: " + d.Name + "\n" + text + "\n"))
+		must(t, err)
+		if err := declared[0].CheckConversion(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got the error %v, want %q", text, err, want)
+		}
 	}
 }
