@@ -47,7 +47,10 @@ func Test(t *testing.T, loop Loop) {
 	all := reflect.ValueOf(loop)
 	for i := range all.NumMethod() {
 		if test, ok := reflect.TypeAssert[func(*testing.T)](all.Method(i)); ok {
-			t.Run(strings.TrimPrefix(all.Type().Method(i).Name, "Test"), test)
+			t.Run(strings.TrimPrefix(all.Type().Method(i).Name, "Test"), func(t *testing.T) {
+				t.Parallel()
+				test(t)
+			})
 		}
 	}
 }
