@@ -340,7 +340,7 @@ func (s *sample) runAfter(t *testing.T, first injection, points []injectionPoint
 func (p *pairs) report(t *testing.T) {
 	t.Helper()
 	complete := "none"
-	if len(p.complete) > 0 && sampling() == 1 {
+	if len(p.complete) > 0 && sampling(0) == 1 {
 		complete = strings.Join(p.complete, ", ")
 	}
 	found, ran, missed := p.found.Load(), p.ran.Load(), p.missed.Load()

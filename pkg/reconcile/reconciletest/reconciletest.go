@@ -83,7 +83,8 @@ type Controller[F plan.Owner] struct {
 	NoObjects []schema.GroupVersionResource
 	// NoEvents is true if the controller records no event when its condition Ready changes.
 	NoEvents bool
-	// Every is n to run one case in n. 0 means all, and with -short one in ten.
+	// Every is n to run one case in n, and one in ten times as many with a detector of races or cache mutations. 0
+	// means all, with -short one in ten, and with a detector one in a hundred.
 	Every int
 	// Outside says what is wrong at rest with what calls have made outside the cluster, which they find by Outside. It is
 	// nil if there are none.
@@ -109,11 +110,7 @@ func Test[F plan.Owner](t *testing.T, c Controller[F]) {
 			"create a web", step(fmt.Sprintf("scale a %d", i+2)), step(fmt.Sprintf("scale a 1; scale a %d", i+2)), "scale a 1",
 		}})
 	}
-	every := sampling()
-	if !isNamed() {
-		every = max(every, c.Every)
-	}
-	testWorkloads(t, owner, c.Start, all, every)
+	testWorkloads(t, owner, c.Start, all, sampling(c.Every))
 }
 
 // TestRandom runs random steps of users under random faults. rapid minimizes a sequence that fails, prints it,

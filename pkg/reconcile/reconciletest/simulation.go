@@ -44,7 +44,7 @@ type Start func(ctx context.Context, client rest.Interface, recorder record.Even
 // that the run with the first reached after it.
 func TestController(t *testing.T, owner *rows.OwnerRow, start Start) {
 	t.Helper()
-	testWorkloads(t, owner, start, workloads(owner), sampling())
+	testWorkloads(t, owner, start, workloads(owner), sampling(0))
 }
 
 func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []workload, every int) {
@@ -82,19 +82,19 @@ func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []
 	pairs.report(t)
 }
 
-// sampling returns n if one case in n is to be run. It is 1, or 10 with -short, or 100 with
-// a detector of races or cache mutations: a run then takes a hundred times as long, and a few
-// runs show what a detector can find. A test named on the command line is always run.
-func sampling() int {
+// sampling returns n if one case in n is to be run: see Controller.Every. With a detector of races or cache
+// mutations, a run takes a hundred times as long, and a few runs show what it can find. A test named on the
+// command line is always run.
+func sampling(every int) int {
 	switch {
 	case isNamed():
 		return 1
 	case detectorsOn():
-		return 100
+		return max(100, 10*every)
 	case testing.Short():
-		return 10
+		return max(10, every)
 	}
-	return 1
+	return max(1, every)
 }
 
 // isNamed reports whether the command line names a case.
