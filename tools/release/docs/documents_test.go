@@ -21,6 +21,7 @@ import (
 
 var (
 	only = flag.String("only", "", "Comma-separated list of documents to run, such as docs/tour.md, or all.")
+	part = flag.String("part", "1/1", "With -only=all, a part of the documents: 2/3 is README.md, and every third of the others.")
 	keep = flag.Bool("keep", false, "Keep the copies of the tree, and print their paths.")
 	show = flag.Bool("v", false, "Print the output of each block.")
 )
@@ -53,13 +54,19 @@ func TestDocuments(t *testing.T) {
 			t.Fatalf("-only=%s: no such document", name)
 		}
 	}
-	for _, d := range all {
-		if slices.Contains(names, "all") || slices.Contains(names, d.name) {
-			t.Run(d.name, func(t *testing.T) {
-				t.Parallel()
-				d.run(ctx, t, root)
-			})
-		}
+	var number, parts int
+	if _, err := fmt.Sscanf(*part, "%d/%d", &number, &parts); err != nil || number < 1 || number > parts {
+		t.Fatalf("-part=%s: want a number, and of how many, such as 2/3", *part)
+	}
+	all = slices.DeleteFunc(all, func(d document) bool { return !slices.Contains(names, "all") && !slices.Contains(names, d.name) })
+	for i, d := range all {
+		t.Run(d.name, func(t *testing.T) {
+			if i%parts != number-1 && slices.Contains(names, "all") && d.name != "README.md" {
+				t.Skipf("It is in part %d/%d", i%parts+1, parts)
+			}
+			t.Parallel()
+			d.run(ctx, t, root)
+		})
 	}
 }
 
