@@ -21,7 +21,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -182,12 +181,15 @@ func generate(root, raw string) error {
 		if err != nil {
 			return err
 		}
-		d, err := declared(all, crd)
-		if err != nil {
+		if len(crd.Spec.Versions) == 1 {
+			continue
+		}
+		d := declarationOf(all, crd.Name)
+		if err := checkVersions(d, crd); err != nil {
 			return err
 		}
-		if d == nil {
-			continue
+		if d == nil || d.Conversion != "" {
+			continue // the definition stays as it is
 		}
 		expanded, err := d.CRD(crd, shape.Expanded)
 		if err != nil {
@@ -206,27 +208,31 @@ func generate(root, raw string) error {
 	return write(filepath.Join(root, "artifacts/versions/policy.yaml"), policies...)
 }
 
-// declared returns the declaration of a kind, or nil if its definition stays as it is: it has one version, its versions
-// need no declaration, or a webhook converts.
-func declared(all []*shape.Declaration, crd *apiextensionsv1.CustomResourceDefinition) (*shape.Declaration, error) {
-	if len(crd.Spec.Versions) == 1 {
-		return nil, nil //nolint:nilnil // see above
+// declarationOf returns the declaration of a CustomResourceDefinition, or nil.
+func declarationOf(all []*shape.Declaration, name string) *shape.Declaration {
+	for _, d := range all {
+		if d.Name == name {
+			return d
+		}
 	}
-	i := slices.IndexFunc(all, func(d *shape.Declaration) bool { return d.Name == crd.Name })
-	if i < 0 {
-		return nil, shape.CheckUndeclared(crd)
+	return nil
+}
+
+// checkVersions returns an error unless the versions of a kind can be served together as d declares, or without a
+// declaration if d is nil.
+func checkVersions(d *shape.Declaration, crd *apiextensionsv1.CustomResourceDefinition) (err error) {
+	switch {
+	case d == nil:
+		return shape.CheckUndeclared(crd)
+	case d.Conversion != "":
+		err = d.CheckConversion()
+	default:
+		err = d.Check(crd)
 	}
-	d, check := all[i], all[i].CheckConversion
-	if d.Conversion == "" {
-		check = func() error { return d.Check(crd) }
+	if err != nil {
+		return fmt.Errorf("%s, as pkg/apis/GROUP/versions.yaml declares it: %w", crd.Name, err)
 	}
-	if err := check(); err != nil {
-		return nil, fmt.Errorf("%s, as pkg/apis/GROUP/versions.yaml declares it: %w", crd.Name, err)
-	}
-	if d.Conversion != "" {
-		return nil, nil //nolint:nilnil // see above
-	}
-	return d, nil
+	return nil
 }
 
 func write(path string, objects ...any) error {
