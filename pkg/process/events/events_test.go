@@ -215,6 +215,20 @@ func TestNothingIsPolledAtRest(t *testing.T) {
 	})
 }
 
+func TestEventsOfManyNamespacesLookLessOften(t *testing.T) {
+	run(t, slow(0), func(t *testing.T, _ *sink, r *recorder) {
+		var looks atomic.Int32
+		r.DeferWhile(func(string) bool { return looks.Add(1) > 0 })
+		for i := range 1000 {
+			r.Event(brokenPod(i, 0), corev1.EventTypeNormal, "Done", "")
+		}
+		advance(10 * time.Second)
+		if got := looks.Load(); got < 1000 || got > 21_000 { // the first looks, and 2,000 in a second
+			t.Errorf("They looked for urgent work %d times in 10 s", got)
+		}
+	})
+}
+
 func TestAnEventHasItsObjectReasonTimeAndSource(t *testing.T) {
 	run(t, slow(0), func(t *testing.T, s *sink, r *recorder) {
 		at := time.Now()
@@ -395,8 +409,7 @@ func run(t *testing.T, with answer, test func(*testing.T, *sink, *recorder)) {
 	})
 }
 
-// advance moves the clock of a test's bubble forward, then waits until every goroutine in
-// the bubble is idle. No real time passes.
+// advance moves the clock of a test's bubble forward, then waits until every goroutine in it is idle.
 func advance(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // in a bubble this sets the clock forward
 	synctest.Wait()
