@@ -24,8 +24,8 @@ func TestWholeAPIPackages(t *testing.T) {
 		c.write("pkg/apis/"+dir+"/doc.go", strings.NewReplacer("+groupName=gateway.", "+groupGoName=EdgeGateway\n// +groupName=edge-gateway.",
 			"+groupName=meta.acme.dev", "The package has no kinds.").Replace(c.doc(dir)))
 	}
-	c.bash(`cp -R "$1"/apis/* pkg/apis/ && cp -R "$1"/pki pkg/ && cp -R "$1"/renewal ../ && mkdir use && cp "$1"/use_test.go use/ &&
-		go mod edit -require=example.com/renewal@v0.0.0 -replace=example.com/renewal=../renewal`, testdata)
+	c.bash(`cp -R "$1"/apis/* pkg/apis/ && cp -R "$1"/pki pkg/ && cp -R "$1"/renewal ../ && echo module example.com/renewal >../renewal/go.mod &&
+		mkdir use && cp "$1"/use_test.go use/ && go mod edit -require=example.com/renewal@v0.0.0 -replace=example.com/renewal=../renewal`, testdata)
 	out, code := c.run("hack/update-codegen.sh")
 	if code != 0 {
 		t.Fatalf("exit code %d, want 0:\n%s", code, out)
