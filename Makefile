@@ -116,13 +116,13 @@ bin/sample-controller: FORCE
 	@hack/build.sh -stamp . . $@
 
 bin/apidiff: FORCE
-	@hack/build.sh tools/lint ./apidiff $@
+	@hack/build.sh hack/tools ./apidiff $@
 
 bin/golangci-lint: FORCE
-	@hack/build.sh tools/lint sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter $@
+	@hack/build.sh hack/tools sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter $@
 
 bin/actionlint: FORCE
-	@hack/build.sh tools/release github.com/rhysd/actionlint/cmd/actionlint $@
+	@hack/build.sh hack/tools github.com/rhysd/actionlint/cmd/actionlint $@
 
 # The targets of directories that can be deleted: see "What can be deleted" in CONTRIBUTING.md.
 include $(sort $(wildcard */targets.mk */*/targets.mk */*/*/targets.mk))

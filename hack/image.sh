@@ -27,7 +27,7 @@ unset CDPATH
 
 # build_tool builds bin/image for this machine.
 build_tool() {
-  env -u GOOS -u GOARCH hack/build.sh tools/release ./image bin/image
+  env -u GOOS -u GOARCH hack/build.sh hack/tools ./image bin/image
 }
 
 fail() {

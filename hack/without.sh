@@ -54,8 +54,8 @@ done
 
 cd "${copy}"
 make -n test >/dev/null
-for module in . tools/*; do
-  if [[ -f "${module}/go.mod" && "${module}" != */lint ]]; then
+for module in . hack/tools tools/*; do
+  if [[ -f "${module}/go.mod" ]]; then
     echo "--- ${module}"
     (cd "${module}" && go vet ./...)
     # Tests that need a cluster or minutes are in directories called test. The tests of the

@@ -82,7 +82,7 @@ func TestEachModuleIsUpdated(t *testing.T) {
 }
 
 // TestImagesHaveTheReleaseOfGo compares images with the line toolchain in go.mod. Of ./Dockerfile,
-// TestDockerfile of tools/release/image does so.
+// TestDockerfile of hack/tools/image does so.
 func TestImagesHaveTheReleaseOfGo(t *testing.T) {
 	release := regexp.MustCompile(`\ntoolchain go(.+)\n`).FindStringSubmatch(read(t, "go.mod"))
 	for _, file := range []string{"tools/newproject/template/Dockerfile.txt", ".devcontainer/devcontainer.json"} {

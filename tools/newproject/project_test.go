@@ -118,7 +118,7 @@ func TestAProjectHasTheLibraryWithoutTests(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"pkg/reconcile/plan/row.go", "pkg/process/options/options.go", "hack/codegen.sh", "hack/codegen/go.mod", "tools/lint/go.mod", "devcluster/main.go", "LICENSE"} {
+	for _, name := range []string{"pkg/reconcile/plan/row.go", "pkg/process/options/options.go", "hack/codegen.sh", "hack/codegen/go.mod", "hack/tools/go.mod", "devcluster/main.go", "LICENSE"} {
 		p.text(t, filepath.Join(copyDir, name))
 	}
 	for _, name := range []string{".editorconfig", ".devcontainer/devcontainer.json", ".github/CODEOWNERS", ".github/dependabot.yml", ".github/workflows/test.yml"} {

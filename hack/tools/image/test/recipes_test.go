@@ -44,7 +44,7 @@ func newTree(t *testing.T) *dir {
 	t.Helper()
 	c := &dir{t, t.TempDir()}
 	for path, isReal := range map[string]bool{
-		"Makefile": true, "go.mod": true, "tools/release/image/targets.mk": true, "hack/image.sh": true, "hack/install-yaml.sh": true, "hack/release.sh": true,
+		"Makefile": true, "go.mod": true, "hack/tools/image/targets.mk": true, "hack/image.sh": true, "hack/install-yaml.sh": true, "hack/release.sh": true,
 		"hack/build.sh": false, "hack/licenses.sh": false, "bin/devcluster": false,
 	} {
 		text := []byte(standIn)
