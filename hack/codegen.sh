@@ -20,7 +20,7 @@ codegen::fail() {
 }
 
 # codegen::outputs DIR lists the generated files below DIR, sorted: those with a generated name and
-# a header that says so, and what tools/migrate writes. Without a header, a file is hand-written,
+# a header that says so, and what hack/codegen/migrate writes. Without a header, a file is hand-written,
 # whatever its name is.
 codegen::outputs() {
   (
@@ -59,7 +59,7 @@ codegen::with_generated_copy() {
   trap 'cd / && rm -rf "${CODEGEN_COPY}"' EXIT
   # Make the path absolute, because TMPDIR may be relative.
   CODEGEN_COPY=$(cd "${CODEGEN_COPY}" && pwd -P)
-  mkdir -p "${CODEGEN_COPY}"/{.codegen/bin,artifacts/crd,hack/codegen,pkg,tools}
+  mkdir -p "${CODEGEN_COPY}"/{.codegen/bin,artifacts/crd,hack/codegen,pkg}
   # The generators run on this machine, whatever the user's GOOS is.
   export TMPDIR=${CODEGEN_COPY}/.codegen CGO_ENABLED=0 GOOS GOARCH GOGC=${GOGC:-400}
   GOOS=$(go env GOHOSTOS) GOARCH=$(go env GOHOSTARCH)
@@ -143,11 +143,9 @@ codegen::copy_sources() {
   for place in pkg/apis pkg/generated hack/boilerplate.go.txt; do
     [[ ! -e "${root}/${place}" ]] || cp -R "${root}/${place}" "${copy}/${place%/*}/"
   done
-  for place in tools/migrate hack/models-schema; do
-    [[ ! -e "${CODEGEN_LIBRARY}/${place}" ]] || cp -R "${CODEGEN_LIBRARY}/${place}" "${copy}/${place%/*}/"
-  done
+  cp -R "${CODEGEN_LIBRARY}/hack/models-schema" "${copy}/hack/"
   cp "${CODEGEN_TOOLS}/reference.tpl" "${copy}/hack/codegen/"
-  chmod -R u+w "${copy}/hack" "${copy}/tools" # a module cache is not writable
+  chmod -R u+w "${copy}/hack" # a module cache is not writable
   codegen::outputs "${copy}" | while IFS= read -r file; do
     rm "${copy}/${file}"
   done
@@ -276,7 +274,7 @@ codegen::generate() {
   codegen::run controller-gen crd:generateEmbeddedObjectMeta=true 'paths=./pkg/apis/...' output:crd:artifacts:config=artifacts/crd
   if [[ "${#apis[@]}" -gt 1 ]]; then
     # A kind of two versions gets the fields of both in each, as pkg/apis/GROUP/versions.yaml declares.
-    codegen::go "the versions of a kind can't be served together" run -C tools/migrate . generate -root "${PWD}" "${PWD}/artifacts/crd"
+    codegen::go "the versions of a kind can't be served together" run -C "${CODEGEN_TOOLS}" ./migrate generate -root "${PWD}" "${PWD}/artifacts/crd"
   fi
   codegen::write_kustomization >artifacts/crd/Kustomization
   .codegen/bin/codegen schemas || exit

@@ -108,23 +108,25 @@ func TestVerifyThenUpdate(t *testing.T) {
 }
 
 // checkout is a copy of the part of the tree that the scripts need, in a directory whose
-// name contains spaces. It is a git repository.
+// name contains spaces. It is a git repository. The generators are elsewhere, as they are for a
+// project that has the library from a module cache.
 type checkout struct {
 	*testing.T
-	home string // contains dir and an empty GOPATH, GOBIN and temporary directory
-	dir  string // the copy
+	home  string // contains dir and an empty GOPATH, GOBIN and temporary directory
+	dir   string // the copy
+	tools string // the generators
 }
 
 func newCheckout(t *testing.T) *checkout {
 	t.Helper()
 	home := t.TempDir()
-	c := &checkout{T: t, home: home, dir: filepath.Join(home, "a clone & more")}
+	c := &checkout{T: t, home: home, dir: filepath.Join(home, "a clone & more"), tools: filepath.Join(home, "its generators")}
 	for _, dir := range []string{filepath.Join(c.dir, "artifacts"), filepath.Join(home, "gobin"), filepath.Join(home, "tmp")} {
 		c.must(os.MkdirAll(dir, 0o755))
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	c.must(err)
-	c.bash(`cp -R "$1"/go.mod "$1"/go.sum "$1"/pkg "$1"/hack . && cp -R "$1"/artifacts/{crd,schemas} artifacts && mkdir tools && cp -R "$1"/tools/migrate tools && git init --quiet`, root)
+	c.bash(`cp -R "$1"/go.mod "$1"/go.sum "$1"/pkg "$1"/hack . && mv hack/codegen "$2" && cp -R "$1"/artifacts/{crd,schemas} artifacts && git init --quiet`, root, c.tools)
 	return c
 }
 
@@ -155,7 +157,7 @@ func (c *checkout) run(script string) (output string, code int) {
 	c.must(err)
 	cmd := exec.CommandContext(ctx, "bash", relative)
 	cmd.Dir = from
-	cmd.Env = append(os.Environ(), "CDPATH=.:"+from, "GOPATH="+gopath, "GOBIN="+gobin, "TMPDIR="+tmp, "GOMODCACHE="+caches[0], "GOCACHE="+caches[1])
+	cmd.Env = append(os.Environ(), "CDPATH=.:"+from, "CODEGEN_TOOLS="+c.tools, "GOPATH="+gopath, "GOBIN="+gobin, "TMPDIR="+tmp, "GOMODCACHE="+caches[0], "GOCACHE="+caches[1])
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
 		c.Fatalf("%s: %v", script, err)

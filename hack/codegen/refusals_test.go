@@ -84,7 +84,7 @@ var mistakes = map[string][]mistake{
 	},
 	"versions of other shapes": {
 		{"a/v1", marked("// +kubebuilder:storageversion"), "things.a.acme.dev: v1 and v2 have different schemas:\n--- v1\n+++ v2\n"},
-		{"a/v2", field("B string `json:\"b,omitempty\"`"), "pkg/apis/GROUP/versions.yaml, or there, that a webhook of yours converts (tools/migrate/README.md), or serve only one version"},
+		{"a/v2", field("B string `json:\"b,omitempty\"`"), "pkg/apis/GROUP/versions.yaml, or there, that a webhook of yours converts (hack/codegen/migrate/README.md), or serve only one version"},
 	},
 	"a misspelled marker": {
 		{"a/v1", []string{"// +k8s:deepcopy-gen=package\n", "// +k8s:deepcopy-gen=package\n// +k8s:defaulting-gen=TypeMeta\n"}, "unrecognized +k8s: tag(s): +k8s:defaulting-gen"},

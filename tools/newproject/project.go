@@ -35,7 +35,7 @@ const stateFile = ".newproject.json"
 // inLibrary lists what a copy of the library consists of: what a project imports, the loop, the
 // generators, the linters' versions and the development cluster, each without tests and documents.
 var inLibrary = []string{"*.go", "go.mod", "go.sum", "LICENSE", "pkg/reconcile", "pkg/process", "pkg/signals", "devcluster",
-	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "tools/migrate", "hack/tools/go.*",
+	"hack/codegen", "hack/codegen.sh", "hack/models-schema", "hack/build.sh", "hack/tools/go.*",
 	"conform/*.go", "conform/judge", "test/testcluster", "test/faults/proxy"}
 
 // notInLibrary lists the tests and documents among these.

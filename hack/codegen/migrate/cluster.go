@@ -31,7 +31,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
 
-	"example.com/sample-controller/tools/migrate/internal/shape"
+	"example.com/sample-controller/hack/codegen/migrate/internal/shape"
 )
 
 const (

@@ -34,7 +34,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"example.com/sample-controller/tools/migrate/internal/shape"
+	"example.com/sample-controller/hack/codegen/migrate/internal/shape"
 )
 
 func main() {
@@ -142,7 +142,7 @@ func read(root, name string) (*shape.Declaration, *apiextensionsv1.CustomResourc
 		}
 	}
 	if len(all) == 0 {
-		return nil, nil, errors.New("no file pkg/apis/GROUP/versions.yaml declares what differs between two versions: see tools/migrate/README.md")
+		return nil, nil, errors.New("no file pkg/apis/GROUP/versions.yaml declares what differs between two versions: see hack/codegen/migrate/README.md")
 	}
 	return nil, nil, fmt.Errorf("pkg/apis/GROUP/versions.yaml declares %s: choose one with -crd", strings.Join(names, ", "))
 }

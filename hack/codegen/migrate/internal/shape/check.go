@@ -180,7 +180,7 @@ func CheckUndeclared(raw *apiextensionsv1.CustomResourceDefinition) error {
 			first = version
 		default:
 			if err := sameFields(first.Name, version.Name, first.Schema.OpenAPIV3Schema, version.Schema.OpenAPIV3Schema); err != nil {
-				return fmt.Errorf("%s: %w\n%s Declare what differs in pkg/apis/GROUP/versions.yaml, or there, that a webhook of yours converts (tools/migrate/README.md), or serve only one version, with // +kubebuilder:unservedversion above the kind in the other", raw.Name, err, noConversion)
+				return fmt.Errorf("%s: %w\n%s Declare what differs in pkg/apis/GROUP/versions.yaml, or there, that a webhook of yours converts (hack/codegen/migrate/README.md), or serve only one version, with // +kubebuilder:unservedversion above the kind in the other", raw.Name, err, noConversion)
 			}
 		}
 	}

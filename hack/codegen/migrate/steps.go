@@ -16,7 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"example.com/sample-controller/tools/migrate/internal/shape"
+	"example.com/sample-controller/hack/codegen/migrate/internal/shape"
 )
 
 // step is one step of a migration.
