@@ -128,7 +128,7 @@ unit_tests() {
 # The admission policy, with the API server's code for policies, and without the race detector,
 # which would compile that code again.
 check_policy() {
-  (cd test/policy && go_test .)
+  (cd test/artifacts/policy && go_test .)
 }
 
 # The known vulnerabilities that the program reaches. This is not part of test-all, because the

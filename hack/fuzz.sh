@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs the fuzz tests: hack/check.sh fuzz hack/fuzz.sh. Except for test/policy/fuzz, the unit tests have
+# Runs the fuzz tests: hack/check.sh fuzz hack/fuzz.sh. Except for test/artifacts/fuzz, the unit tests have
 # already run the seeds and the saved failures.
 
 set -o errexit -o nounset -o pipefail
@@ -35,6 +35,6 @@ fuzz_package() (
 failed=0
 fuzz_package . example.com/sample-controller/... || failed=1
 fuzz_package internal/kinds example.com/sample-controller/... || failed=1
-(cd test/policy/fuzz && go test -vet=off -count=1 ${go_test_flags[@]+"${go_test_flags[@]}"} .) || failed=1
-fuzz_package test/policy/fuzz k8s.io/apiextensions-apiserver/... || failed=1
+(cd test/artifacts/fuzz && go test -vet=off -count=1 ${go_test_flags[@]+"${go_test_flags[@]}"} .) || failed=1
+fuzz_package test/artifacts/fuzz k8s.io/apiextensions-apiserver/... || failed=1
 exit "${failed}"

@@ -19,7 +19,7 @@ var (
 	// testName matches a test, or a check of the end-to-end tests, as a document names it.
 	testName = regexp.MustCompile("`((?:Test|Fuzz|check)[A-Z][A-Za-z0-9]*)`")
 	// placed matches a test together with its directory.
-	placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|pkg/(?:process|reconcile)/[a-z]+|test/[a-z]+) `((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
+	placed = regexp.MustCompile("(root package|internal/[a-z]+|pkg/apis|pkg/(?:process|reconcile)/[a-z]+|test/[a-z/]+) `((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
 	// faultRow matches a row of docs/faults.md, as the contract names it.
 	faultRow = regexp.MustCompile(`faults ([A-G][0-9]+)((?:, [A-G][0-9]+)*)`)
 	// row matches a row of the contract's tables of cases.

@@ -116,7 +116,7 @@ func (c *testCluster) awaitInstalled(t *testing.T, name string) {
 }
 
 // checkPolicy checks that the admission policies have no type errors, and that those of all
-// kinds of children apply to the account, which may write Foos' children. test/policy checks
+// kinds of children apply to the account, which may write Foos' children. test/artifacts/policy checks
 // what they refuse.
 func (c *testCluster) checkPolicy(t *testing.T) {
 	t.Helper()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The CustomResourceDefinition: which Foos the API server accepts (test/policy/fuzz has statuses), which installation
+// The CustomResourceDefinition: which Foos the API server accepts (test/artifacts/fuzz has statuses), which installation
 // protects it, and older ones.
 
 package e2e

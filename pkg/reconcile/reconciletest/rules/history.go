@@ -310,7 +310,7 @@ func (h *History) describe(child objectKey, foo rows.Object, from, until uint64)
 	return strings.Join(states, "; ")
 }
 
-// recorded is a state of an owner as test/delivery/waiters reads it.
+// recorded is a state of an owner as test/artifacts/waiters reads it.
 type recorded struct {
 	// CarriedOut is true if there was a moment since the owner's generation began at which the
 	// owner had all that it asks for, ready.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	permissions = "../../artifacts/deploy/permissions"
+	permissions = "../../../artifacts/deploy/permissions"
 	program     = "sample-controller"
 )
 

@@ -33,7 +33,7 @@ func marked(uid, key string) *corev1.ConfigMap {
 
 // The policy for marks is for a project with them: see docs/grow.md.
 func TestOnlyTheControllerSetsMarks(t *testing.T) {
-	policy, err := os.ReadFile("../../docs/grow/marks-policy.yaml")
+	policy, err := os.ReadFile("../../../docs/grow/marks-policy.yaml")
 	footest.Must(t, err)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "acme", Name: "acme"}}
 	s := newServerWith(t, "", append(decode(policy), account))
