@@ -81,6 +81,33 @@ func TestEachModuleIsUpdated(t *testing.T) {
 	parse[dependabot](t, "tools/newproject/template/.github/dependabot.yml.txt")
 }
 
+// required matches a module and the version that a go.mod requires; v0.0.0 is always replaced.
+var required = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)(?: // indirect)?$`)
+
+// TestModulesRequireTheSameVersions lets modules share compiled packages: a package is compiled once for each set of
+// versions of what it imports. Those that compile nothing of the controller's or the cluster's have versions of their own.
+func TestModulesRequireTheSameVersions(t *testing.T) {
+	type at struct{ version, file string }
+	first := map[string]at{}
+	for _, mod := range tracked(t, "*go.mod", ":!hack", ":!test/thirdparty/go.mod") {
+		for _, require := range required.FindAllStringSubmatch(read(t, mod), -1) {
+			name, found := require[1], at{require[2], mod}
+			other, isKnown := first[name]
+			switch {
+			case found.version == "v0.0.0" || strings.HasPrefix(name, "example.com/"):
+			case !isKnown:
+				first[name] = found
+			case other.version != found.version:
+				t.Errorf("%s requires %s %s, and %s requires %s: run go get %s@VERSION and go mod tidy where it is older",
+					other.file, name, other.version, mod, found.version, name)
+			}
+		}
+	}
+	if len(first) < 50 {
+		t.Errorf("found only %d modules", len(first))
+	}
+}
+
 // TestImagesHaveTheReleaseOfGo compares images with the line toolchain in go.mod. Of ./Dockerfile,
 // TestDockerfile of hack/tools/image does so.
 func TestImagesHaveTheReleaseOfGo(t *testing.T) {
