@@ -53,6 +53,7 @@ for name in "$@"; do
 done
 
 cd "${copy}"
+git init --quiet && git add --all # newproject copies what git knows
 make -n test >/dev/null
 for module in . hack/* tools/*; do
   if [[ -f "${module}/go.mod" ]]; then
