@@ -5,7 +5,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -107,11 +106,10 @@ func runTests(m *testing.M, kubeconfig, faults string) (code int, err error) {
 // faultTests are the tests of the table of faults. Without FAULTS, all others run.
 const faultTests = "^Test(Workloads|Faults|ControlPlane|TheHarnessCanFail)$"
 
-// chooseTests restricts what -run and -skip say to the faults, or to the other tests, unless they name
-// tests themselves.
+// chooseTests restricts what -run and -skip say to the faults, unless -run names tests itself, or to the other tests.
 func chooseTests(faults string) (err error) {
 	if faults == "" {
-		return flag.Set("test.skip", cmp.Or(flag.Lookup("test.skip").Value.String(), faultTests))
+		return flag.Set("test.skip", strings.Trim(faultTests+"|"+flag.Lookup("test.skip").Value.String(), "|"))
 	}
 	if asked := flag.Lookup("test.run").Value.String(); asked == "" || strings.HasPrefix(asked, "/") {
 		err = flag.Set("test.run", faultTests+asked)
