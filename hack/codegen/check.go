@@ -6,7 +6,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,10 +18,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/hack/codegen/internal/validate"
 )
 
 // definition is a CustomResourceDefinition, with its file.
@@ -178,20 +177,12 @@ func (c client) compare(at string, scope apiextensionsv1.ResourceScope, has *api
 
 // validate returns why an API server would refuse the CustomResourceDefinition.
 func (d definition) validate() error {
-	crd := d.DeepCopy()
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-	for _, version := range crd.Spec.Versions {
-		if version.Storage {
-			crd.Status.StoredVersions = []string{version.Name}
-		}
-	}
-	var internal apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
+	refusals, err := validate.CRD(&d.CustomResourceDefinition)
+	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, err := range validation.ValidateCustomResourceDefinition(context.Background(), &internal) {
+	for _, err := range refusals {
 		errs = append(errs, fmt.Errorf("%s: the API server would refuse it: %s", d.file, strings.Join(append([]string{err.Error()}, help(err.Error())...), ": ")))
 	}
 	return errors.Join(errs...)

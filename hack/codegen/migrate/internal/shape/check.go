@@ -5,17 +5,16 @@
 package shape
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/aymanbagabas/go-udiff"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
+
+	"example.com/sample-controller/hack/codegen/internal/validate"
 )
 
 // Check returns an error unless the versions differ exactly as declared, in a way that
@@ -52,13 +51,21 @@ func (d *Declaration) Check(raw *apiextensionsv1.CustomResourceDefinition) error
 	if err := d.checkRest(older, newer); err != nil {
 		return err
 	}
-	// The API server's own validation: it also bounds the cost of the rules.
+	return d.checkStages(raw)
+}
+
+// checkStages validates the definition of each stage as the API server does. That also bounds the cost of the rules.
+func (d *Declaration) checkStages(raw *apiextensionsv1.CustomResourceDefinition) error {
 	for stage := Original; stage <= Contracted; stage++ {
 		crd, err := d.CRD(raw, stage)
 		if err != nil {
 			return err
 		}
-		if err := valid(crd); err != nil {
+		refusals, err := validate.CRD(crd)
+		if err == nil {
+			err = refusals.ToAggregate()
+		}
+		if err != nil {
 			return fmt.Errorf("the API server would refuse the stage %s; bounds (maxLength, maxItems, maxProperties) on the fields make a rule cheaper: %w", stage, err)
 		}
 	}
@@ -71,22 +78,6 @@ func (d *Declaration) CheckConversion() error {
 		return fmt.Errorf("conversion is %s or nothing, and with it there is neither old, new nor changes", Webhook)
 	}
 	return nil
-}
-
-func valid(crd *apiextensionsv1.CustomResourceDefinition) error {
-	crd = crd.DeepCopy()
-	apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
-	for _, version := range crd.Spec.Versions {
-		if version.Storage {
-			crd.Status.StoredVersions = []string{version.Name}
-		}
-	}
-	var internal apiextensions.CustomResourceDefinition
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(crd, &internal, nil); err != nil {
-		return err
-	}
-	return validation.ValidateCustomResourceDefinition(context.Background(), &internal).ToAggregate()
 }
 
 // checkFields checks the fields of one change, which one version has and the other lacks.
