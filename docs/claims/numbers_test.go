@@ -59,6 +59,49 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
+// TestFiguresAreThoseOfTheirPage compares figures with the page that a run wrote, rounded as they are said.
+func TestFiguresAreThoseOfTheirPage(t *testing.T) {
+	const (
+		readme, manual, benchmarks, faults = "README.md", "docs/operations.md", "docs/benchmarks.md", "docs/faults.md"
+		skip, cell, each                   = `[^|]*\|`, ` ([\d.]+)[^|]*\|`, ` [\d.]+ \(([\d.]+)\)`
+	)
+	for _, claim := range []struct {
+		document, text, page, source string
+		unit                         float64 // of the document, in that of the page
+	}{
+		{readme, `([\d,]+) without its client's limit \| 0, as`, benchmarks, `## At rest .*?\| upstream-unlimited \| 2000 \|` + cell, 1},
+		{readme, `\[(\d+) tests: `, faults, `This controller fails 0 of (\d+) rows`, 1},
+		{readme, `(\d+) of the (\d+) that apply fail`, faults, `Upstream's fails (\d+) of the (\d+) that can be run`, 1},
+		{manual, `CPU: ([\d.]+) ms for each new Foo`, benchmarks, `\| ours \| 2000 \|` + skip + skip + skip + cell, 1},
+		{manual, `; ([\d.]+) ms with kube-controller-manager`, benchmarks, `\| ours \| 300 \|` + skip + cell, 1},
+		{manual, `Memory: (\d+) MiB, plus`, benchmarks, `## Memory .*?\| 0 \|` + cell, 1},
+		{manual, `plus about (\d+) KiB for each Foo`, benchmarks, `\| settled Foos \|.*?\| 10000 \|` + each, 1},
+		{manual, `Deployment and (\d+) KiB for each other`, benchmarks, `\| foreign Deployments \|.*?\| 10000 \|` + each, 1},
+		{manual, `; (\d+) MiB when 10,000 Foos converge`, benchmarks, `\| ours \| 10000 \|` + skip + skip + cell, 1},
+		{manual, `50,000 Foos, with (\d+) s of CPU`, benchmarks, `\| ours \| 50000 \|` + skip + skip + cell, 1000},
+		{manual, `of CPU after a start and (\d+) MiB`, benchmarks, `\| ours \| 50000 \|` + skip + skip + skip + cell, 1},
+	} {
+		found := numbers(t, claim.page, claim.source)
+		for i, said := range numbers(t, claim.document, claim.text) {
+			if i >= len(found) || roundedLike(said, found[i]/claim.unit) != said {
+				t.Errorf("%s says %v in %q: %s has %v", claim.document, said, claim.text, claim.page, found)
+			}
+		}
+	}
+	page := read(t, benchmarks)
+	missed, met := float64(strings.Count(page, "| **missed** |")), float64(strings.Count(page, "| met |"))
+	if said := numbers(t, readme, `(\d+) of (\d+) targets missed`); !slices.Equal(said, []float64{missed, missed + met}) {
+		t.Errorf("%s says %v for the targets missed and all targets: %s has %v and %v", readme, said, benchmarks, missed, missed+met)
+	}
+}
+
+// roundedLike rounds a number to the significant digits of another.
+func roundedLike(other, number float64) float64 {
+	digits, _, _ := strings.Cut(strconv.FormatFloat(other, 'e', -1, 64), "e")
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(number, 'e', len(strings.ReplaceAll(digits, ".", ""))-1, 64), 64)
+	return rounded
+}
+
 // TestSizesAreTrue compares the table of sizes with the files, to a tenth.
 func TestSizesAreTrue(t *testing.T) {
 	rows := regexp.MustCompile(`(?m)^\| [^|]* \| `+"`(.*)`"+` \| ([\d,]+) \|$`).FindAllStringSubmatch(read(t, "docs/from-upstream.md"), -1)
@@ -81,6 +124,9 @@ func TestSizesAreTrue(t *testing.T) {
 func numbers(t *testing.T, document, expression string) (found []float64) {
 	t.Helper()
 	match := regexp.MustCompile(expression).FindStringSubmatch(strings.Join(strings.Fields(read(t, document)), " "))
+	if match == nil {
+		t.Errorf("%s has nothing like %q", document, expression)
+	}
 	for i := 1; i < len(match); i++ {
 		number, err := strconv.ParseFloat(strings.ReplaceAll(match[i], ",", ""), 64)
 		found = append(found, must(t, number, err))
