@@ -104,28 +104,32 @@ check_unit() {
 
 # unit_tests RACE tests a module's packages, except those that have their own check.
 unit_tests() {
-  local race=$1 packages package list=()
-  packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...) || return
-  while read -r package; do
+  local race=$1 packages package folder failed=0 sequential=() concurrent=()
+  packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{.Dir}}{{end}}' ./...) || return
+  while read -r package folder; do
     case "${package}" in
       */test/oracle | */test/mutants) ;; # they need no cluster themselves
       '' | */test/* | */hack/codegen | */tools/*/test) continue ;;
       */tools/kubectl-foo | */tools/kubectl-foo/*) continue ;; # make test-kubectl-foo
       */tools/newproject) continue ;;                          # make test-new-project-plans
     esac
-    list+=("${package}")
+    # Without goroutines and locks, in the package or its tests, there is no race to detect.
+    if [[ -n "${race}" ]] && grep -qsE '\bgo (func\b|[[:alnum:]_.]+\()|\.Go\(|"sync(/atomic)?"|\.Parallel\(|\.Start(WithContext)?\(|\.Run\(ctx' "${folder}"/*.go; then
+      concurrent+=("${package}")
+    else
+      sequential+=("${package}")
+    fi
   done <<<"${packages}"
-  if [[ ${#list[@]} -eq 0 ]]; then
-    return
+  if [[ ${#sequential[@]} -gt 0 ]]; then
+    go_test -timeout=30m "${sequential[@]}" || failed=1
   fi
-  if [[ -n "${race}" ]]; then
+  if [[ ${#concurrent[@]} -gt 0 ]]; then
     # The race detector needs cgo. What the tests themselves compile has the flags of all other checks,
     # or every package would be compiled once more. A busy machine is slow with the race detector.
     local as_elsewhere="env CGO_ENABLED=${CGO_ENABLED:-}"
-    CGO_ENABLED=1 go_test -timeout=30m "${race}" -exec="${as_elsewhere}" "${list[@]}"
-  else
-    go_test -timeout=30m "${list[@]}"
+    CGO_ENABLED=1 go_test -timeout=30m "${race}" -exec="${as_elsewhere}" "${concurrent[@]}" || failed=1
   fi
+  return "${failed}"
 }
 
 # The admission policy, with the API server's code for policies, and without the race detector,
