@@ -72,7 +72,7 @@ func TestFiguresAreThoseOfTheirPage(t *testing.T) {
 		{readme, `([\d,]+) without its client's limit \| 0, as`, benchmarks, `## At rest .*?\| upstream-unlimited \| 2000 \|` + cell, 1},
 		{readme, `\[(\d+) tests: `, faults, `This controller fails 0 of (\d+) rows`, 1},
 		{readme, `(\d+) of the (\d+) that apply fail`, faults, `Upstream's fails (\d+) of the (\d+) that can be run`, 1},
-		{manual, `CPU: ([\d.]+) ms for each new Foo`, benchmarks, `\| ours \| 2000 \|` + skip + skip + skip + cell, 1},
+		{manual, `CPU: ([\d.]+) ms for each new Foo`, benchmarks, `\| ours \| 2000 \|` + skip + skip + skip + skip + cell, 1},
 		{manual, `; ([\d.]+) ms with kube-controller-manager`, benchmarks, `\| ours \| 300 \|` + skip + cell, 1},
 		{manual, `Memory: (\d+) MiB, plus`, benchmarks, `## Memory .*?\| 0 \|` + cell, 1},
 		{manual, `plus about (\d+) KiB for each Foo`, benchmarks, `\| settled Foos \|.*?\| 10000 \|` + each, 1},
