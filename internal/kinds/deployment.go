@@ -129,6 +129,9 @@ func isOversized(selector *metav1.LabelSelector) bool {
 func isForbidden(selector *metav1.LabelSelector, key, value string) bool {
 	isOther := func(expression metav1.LabelSelectorRequirement) bool { return expression.Key != key }
 	about := slices.DeleteFunc(slices.Clone(selector.MatchExpressions), isOther)
+	if len(about) == 0 {
+		return false
+	}
 	parsed, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: about})
 	return err == nil && !parsed.Matches(labels.Set{key: value})
 }

@@ -6,6 +6,7 @@ package kinds
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -264,5 +265,26 @@ func TestEveryConditionHasATime(t *testing.T) {
 	after := declared(footest.DefaultImage).WithStatus(footest.Foo("a", footest.WithStatus(before)), nil, nil, footest.Now)
 	for _, condition := range after.GetConditions() {
 		footest.ExpectEqual(t, "the time of "+condition.Type, footest.Now, condition.LastTransitionTime)
+	}
+}
+
+// TestSelectorText compares with what the API server makes of a selector.
+func TestSelectorText(t *testing.T) {
+	long := strings.Repeat("a", 64)
+	for _, values := range []map[string]string{
+		{}, {labelApp: "nginx"}, {labelApp: ""}, {labelApp: "nginx", labelController: "a-b_c.d9"}, {labelController: "A"}, {labelController: "9"},
+		{labelApp: "nginx", "other": "x"}, {"example.com/other": "x"}, {"-": "x"}, {labelApp: "a,b=c"}, {labelApp: "a b"}, {labelApp: "ä"},
+		{labelApp: "-a"}, {labelApp: "a."}, {labelApp: "_"}, {labelApp: long[1:]}, {labelApp: long}, {labelApp: "a/b"}, {labelApp: "a\x00"},
+	} {
+		for _, expressions := range [][]metav1.LabelSelectorRequirement{nil, {{Key: "other", Operator: metav1.LabelSelectorOpExists}}} {
+			selector := &metav1.LabelSelector{MatchLabels: values, MatchExpressions: expressions}
+			want := ""
+			if parsed, err := metav1.LabelSelectorAsSelector(selector); err == nil {
+				want = parsed.String()
+			}
+			if got := selectorText(selector); got != want {
+				t.Errorf("%v: %q, want %q", selector, got, want)
+			}
+		}
 	}
 }
