@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -57,9 +58,19 @@ type Cluster struct {
 	stdin io.Closer
 }
 
+// starting has room for as many clusters as may start at the same time. A start takes all the CPU
+// that it gets, so that of many on a busy machine none would be up in time.
+var starting = make(chan struct{}, goruntime.NumCPU())
+
 // StartCluster starts devcluster, whose path is program, and returns when the cluster is
 // up. Stop ends the cluster.
 func StartCluster(ctx context.Context, program, data string, flags ...string) (*Cluster, error) {
+	select {
+	case starting <- struct{}{}:
+		defer func() { <-starting }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not up within %v", startLimit))
 	defer cancel()
 	args := append([]string{"run", "-data-dir=" + data}, flags...)

@@ -7,12 +7,16 @@ package testcluster
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func TestProgramErrContainsTheEndOfTheLog(t *testing.T) {
@@ -78,4 +82,36 @@ func TestAwaitReturnsTheLastError(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})
+}
+
+// TestFewClustersStartAtATime starts more than there are cores, of a program that takes a moment.
+func TestFewClustersStartAtATime(t *testing.T) {
+	folder := t.TempDir()
+	program, starts := filepath.Join(folder, "devcluster"), filepath.Join(folder, "starts")
+	script := "#!/bin/sh\nprintf + >>" + starts + "; sleep 0.1; printf - >>" + starts + "; while [ $1 != -- ]; do shift; done; shift; exec \"$@\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var group errgroup.Group
+	for range runtime.NumCPU() + 3 {
+		group.Go(func() error {
+			c, err := StartCluster(t.Context(), program, folder)
+			if err != nil {
+				return err
+			}
+			return c.Stop()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(starts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now, most := 0, runtime.NumCPU(); len(written) > 0; written = written[1:] {
+		if now += map[byte]int{'+': 1, '-': -1}[written[0]]; now > most {
+			t.Errorf("%d clusters were starting at the same time, on %d cores", now, most)
+		}
+	}
 }
