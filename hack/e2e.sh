@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export DEVCLUSTER_BIN=${PWD}/bin/devcluster
 read -r -a go_test_flags <<<"${GO_TEST_FLAGS:-}"
 # Many at a time, because they mostly wait for the cluster.
-tests=(go test -vet=off -parallel=16 ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=20m ./test/e2e)
+tests=(go test -vet=off -parallel=16 ${go_test_flags[@]+"${go_test_flags[@]}"} -count=1 -timeout=40m ./test/e2e)
 if [[ -z "${E2E_KUBECONFIG:-}" ]]; then
   # shellcheck disable=SC2016 # the shell in the cluster expands it
   exec "${DEVCLUSTER_BIN}" run -nodes=2 -emulated-version="${EMULATED_VERSION:-}" -- \

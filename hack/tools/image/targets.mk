@@ -26,4 +26,4 @@ release: bin/apidiff $(if $(wildcard devcluster),bin/devcluster) ## Build what a
 .PHONY: test-image
 test-all: test-image
 test-image: ## Push the image to a registry of the test, verify it from another clone, and check it
-	$(check) image $(call go-test,-C hack/tools/image) -timeout=20m ./test
+	$(check) image $(call go-test,-C hack/tools/image) -timeout=40m ./test

@@ -3,7 +3,7 @@
 .PHONY: explore-small
 test-all: explore-small
 explore-small: ## Explore every interleaving of small worlds, and of one mutant, which must be found
-	$(check) explore-small sh -c 'go test -vet=off $$GO_TEST_FLAGS -count=1 -timeout=20m -run="^TestExplore$$" . -args -explore=small && \
+	$(check) explore-small sh -c 'go test -vet=off $$GO_TEST_FLAGS -count=1 -timeout=40m -run="^TestExplore$$" . -args -explore=small && \
 		go test -vet=off $$GO_TEST_FLAGS -count=1 ./test/simulation/explore -args -mutants=consent'
 
 .PHONY: explore-conformance
