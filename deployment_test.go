@@ -319,8 +319,9 @@ func TestAFailedRolloutHidesNothing(t *testing.T) {
 
 // An update that stays refused stalls the Foo, although others change the Deployment all the time.
 func TestARefusalIsStalledAlthoughTheDeploymentChanges(t *testing.T) {
-	testRunning(t, world(footest.Foo("a"), footest.Child("a", footest.Drifted)), func(f *fixture) {
+	test(t, world(footest.Foo("a"), footest.Child("a", footest.Drifted)), func(f *fixture) {
 		refused := f.Refuse("patch", children, denial(http.StatusForbidden, metav1.StatusReasonForbidden))
+		defer f.start(2)()
 		for i := range 10 {
 			f.change("web", footest.Changed(func(deployment *appsv1.Deployment) {
 				deployment.Annotations = map[string]string{"i": fmt.Sprint(i)}

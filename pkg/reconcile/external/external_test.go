@@ -61,6 +61,13 @@ func (r *registrar) answers(name string, answer func(context.Context) error) {
 	r.answer[name] = answer
 }
 
+// has sets which object of the name the API server has, nil for none.
+func (r *registrar) has(name string, live *foo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live[name] = live
+}
+
 // made returns the calls since the last call of made.
 func (r *registrar) made() []string {
 	r.mu.Lock()
@@ -117,9 +124,7 @@ func advance(d time.Duration) {
 
 // ask asks for an object that the API server has, too, and lets the workers act.
 func (r *registrar) ask(of *runner, object *foo) Answer[string] {
-	r.mu.Lock()
-	r.live[object.Name] = object
-	r.mu.Unlock()
+	r.has(object.Name, object)
 	answer := of.Ask(object, "")
 	synctest.Wait()
 	return answer
@@ -196,7 +201,7 @@ func TestNoCallByAStaleCache(t *testing.T) {
 			"gone": nil, "new": footest.Foo("new", footest.WithFooUID("next")), "going": footest.Foo("going", footest.BeingDeleted),
 			"changed": footest.Foo("changed", footest.WithGeneration(2)),
 		} {
-			outside.live[name] = live
+			outside.has(name, live)
 			expectAnswer(t, r.Ask(footest.Foo(name), ""), "waiting")
 		}
 		advance(time.Hour)
