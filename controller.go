@@ -130,9 +130,6 @@ func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
 	return plan.CountByReady(c.kind.Owners.Cache.List())
 }
 
-// HasWaiting reports whether owners of a namespace are waiting for a worker.
-func (c *Controller) HasWaiting(namespace string) bool { return c.queue.HasWaiting(namespace) }
-
 // Run starts the workers and returns when ctx is done and they have ended. Call it once.
 //
 // Syncs in progress when ctx ends may finish within drainTimeout. Waiting keys are left to

@@ -26,7 +26,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -220,9 +219,6 @@ func startInformers(ctx context.Context, opts Options, clients *kubeclient.Clien
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder.DeferWhile(func(namespace string) bool {
-		return slices.ContainsFunc(controllers, func(c *Controller) bool { return c.HasWaiting(namespace) })
-	})
 	stop = func() {
 		kubeInformers.Shutdown()
 		customInformers.Shutdown()

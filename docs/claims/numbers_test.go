@@ -20,7 +20,6 @@ func TestConstantsAreThoseOfTheCode(t *testing.T) {
 		{contract, `their number is written at most every (\d+) s`, "pkg/reconcile/memory/status.go", "Second", "ThrottleInterval"},
 		{contract, `who has the name, is written at most every (\d+) s`, "pkg/reconcile/memory/status.go", "Second", "MessageInterval"},
 		{contract, `One status after (\d+) min`, "pkg/reconcile/memory/status.go", "Minute", "crdMismatchRetry"},
-		{contract, `events are deferred for at most (\d+) s`, "pkg/process/events/events.go", "Second", "maxDeferral"},
 		{contract, `([\d,]+) events are kept`, "pkg/process/events/events.go", "", "capacity"},
 		{contract, `doubled each time, up to (\d+) minutes`, "pkg/reconcile/queue/retry.go", "Minute", "LastRetry"},
 		{contract, `After a separate back-off: (\d+) ms`, "pkg/reconcile/queue/retry.go", "Millisecond", "firstRetry"},

@@ -35,8 +35,6 @@ var Linked = []Mutant{
 	{"rollouts are not limited", "memory.Rollouts.Begin", Never("len")},
 	{"Events wait without bound", "events.Recorder.enqueue", Never("capacity")},
 	{"Events of one namespace take all places", "events.Recorder.enqueue", Always("dropFor")},
-	{"Events go before the writes of syncs", "events.Recorder.isDeferred", Never("nil")},
-	{"Events may wait for ever", "events.Recorder.isDeferred", Always("maxDeferral")},
 	{"Events are lost when the process ends", "events.Start", Without("Wait")},
 	{"an Event that is refused is sent twelve times", "events.Recorder.send", Never("isRefusal")},
 	{"an Event that repeats is a new one", "events.Recorder.sendOnce", Never("Count", ">")},

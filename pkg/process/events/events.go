@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events records Events and writes them in the background, after more urgent
-// work.
+// Package events records Events and writes them in the background, two at a time.
 //
-// client-go's broadcaster queues a thousand Events, drops the rest, and writes them as
-// fast as it can. When thousands of objects are reconciled at once, it loses Events, and
-// the Events that it writes compete for the API server with the work that they report. This
-// package queues ten thousand Events, and defers them while there is such work, up to a
-// limit. client-go's correlator still aggregates repeated Events and limits their rate.
+// client-go's broadcaster queues a thousand Events, drops the rest, and writes them one after
+// another. When thousands of objects are reconciled at once, it loses Events. This package queues
+// ten thousand, in a queue for each namespace. client-go's correlator still aggregates repeated
+// Events and limits their rate.
 //
 // Events that can't be written, because the API server fails or does not respond, do not stop
 // those of other namespaces.
@@ -40,10 +38,6 @@ import (
 const (
 	// capacity is the number of Events that may wait, at about 1 KiB each.
 	capacity = 10_000
-	// maxDeferral is how long urgent work may defer an Event.
-	maxDeferral = 30 * time.Second
-	// recheckPeriod is how often a deferred Event checks whether urgent work remains, if few wait.
-	recheckPeriod = 50 * time.Millisecond
 	// writers is the number of Events that are written concurrently, in all namespaces together
 	// and in one. It equals the default number of workers, so that writing the Events takes no
 	// longer than the work that they report.
@@ -67,9 +61,8 @@ type Recorder struct {
 	correlator *record.EventCorrelator
 	// writing has a place for each write that does not hang, and sending for each write.
 	writing, sending chan struct{}
-	// flushing is closed when no work is urgent any more, and stopped when nothing more may
-	// be written.
-	flushing, stopped <-chan struct{}
+	// stopped is closed when nothing more may be written.
+	stopped <-chan struct{}
 
 	mu sync.Mutex
 	// queues has those whose Events are being written or wait, and count is the number of
@@ -77,7 +70,6 @@ type Recorder struct {
 	queues  map[place]*queue
 	count   int
 	dropped int
-	urgent  func(namespace string) bool
 	// busy counts the queues.
 	busy sync.WaitGroup
 }
@@ -104,19 +96,16 @@ var _ record.EventRecorder = &Recorder{}
 // does not stop the writing.
 func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, source corev1.EventSource) (recorder *Recorder, flush func(limit time.Duration)) {
 	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
-	flushing, hurry := context.WithCancel(stopped)
 	r := &Recorder{
 		scheme: scheme, source: source, logger: klog.FromContext(ctx), sink: sink,
 		correlator: record.NewEventCorrelator(clock.RealClock{}),
 		writing:    make(chan struct{}, writers), sending: make(chan struct{}, writers+maxHanging),
-		flushing: flushing.Done(), stopped: stopped.Done(),
-		queues: map[place]*queue{},
+		stopped: stopped.Done(), queues: map[place]*queue{},
 	}
 	r.busy.Add(1) // until the flush
 	leave := sync.OnceFunc(r.busy.Done)
 	return r, func(limit time.Duration) {
 		defer stop()
-		hurry()
 		leave()
 		idle := make(chan struct{})
 		go func() {
@@ -129,13 +118,6 @@ func Start(ctx context.Context, sink record.EventSink, scheme *runtime.Scheme, s
 			r.logger.Error(nil, "Lost the Events that could not be written before the process ends", "waited", limit)
 		}
 	}
-}
-
-// DeferWhile defers the Events of a namespace while urgent returns true for it.
-func (r *Recorder) DeferWhile(urgent func(namespace string) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.urgent = urgent
 }
 
 // Event records an Event about an object.
@@ -218,22 +200,8 @@ func (r *Recorder) dropFor(q *queue) bool {
 // writeAll writes the Events of a queue until it is empty.
 func (r *Recorder) writeAll(of place, q *queue) {
 	for event := r.next(of, q); event != nil; event = r.next(of, q) {
-		for r.isDeferred(event) {
-			select {
-			case <-time.After(r.untilRecheck()):
-			case <-r.flushing:
-			}
-		}
 		r.send(event)
 	}
-}
-
-// untilRecheck returns how long a deferred Event waits until it looks for urgent work again: longer if there are
-// many queues, so that all together look two thousand times a second at most.
-func (r *Recorder) untilRecheck() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return max(recheckPeriod, time.Duration(len(r.queues))*500*time.Microsecond)
 }
 
 // next removes the first Event from a queue. If there is none, it removes the queue, and returns nil.
@@ -260,15 +228,6 @@ func isClosed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// isDeferred reports whether urgent work in its namespace defers an Event.
-func (r *Recorder) isDeferred(event *corev1.Event) bool {
-	r.mu.Lock()
-	urgent := r.urgent
-	r.mu.Unlock()
-	return urgent != nil && !isClosed(r.flushing) && time.Since(event.FirstTimestamp.Time) < maxDeferral &&
-		urgent(event.InvolvedObject.Namespace)
 }
 
 // send writes an Event. It gives the Event up if there are too many similar Events, if the API

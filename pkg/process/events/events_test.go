@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Tests of the recorder: order, capacity, deferral, flush and retries; and the API server that
+// Tests of the recorder: order, capacity, flush and retries; and the API server that
 // it writes to.
 
 package events
@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,7 +32,6 @@ func Example() {
 	ctx, client := context.Background(), fake.NewClientset().CoreV1()
 	sink := &typedcorev1.EventSinkImpl{Interface: client.Events(metav1.NamespaceAll)}
 	recorder, flush := Start(ctx, sink, scheme.Scheme, corev1.EventSource{Component: "gadget-controller"})
-	recorder.DeferWhile(func(string) bool { return true }) // while keys of the namespace wait for a worker
 	recorder.Eventf(pod("web"), corev1.EventTypeWarning, "Drifted", "The Pod has %d labels too many", 2)
 	flush(5 * time.Second) // before the process ends
 	written, err := client.Events("team-a").List(ctx, metav1.ListOptions{})
@@ -169,70 +167,10 @@ func TestANamespaceLeavesRoomForTheEventsOfOthers(t *testing.T) {
 	})
 }
 
-// Whatever defers an Event, a flush writes it at once.
-func TestUrgentWorkDefersEvents(t *testing.T) {
-	for name, row := range map[string]struct {
-		after   time.Duration
-		urgent  string // the namespace with such work, after the first check
-		written int
-	}{
-		"while there is urgent work":        {maxDeferral - 1, "team-a", 0},
-		"but not longer than the limit":     {maxDeferral, "team-a", 1},
-		"not once the work is done":         {recheckPeriod, "", 1},
-		"not for work in another namespace": {recheckPeriod, "team-b", 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			run(t, slow(0), func(t *testing.T, s *sink, r *recorder) {
-				var urgent atomic.Value
-				urgent.Store("team-a")
-				r.DeferWhile(func(namespace string) bool { return urgent.Load() == namespace })
-				r.done("a", "")
-				synctest.Wait()
-				urgent.Store(row.urgent)
-				advance(row.after)
-				if got := s.written(); got != row.written {
-					t.Errorf("%d Events were written, not %d", got, row.written)
-				}
-				if took := r.flush(time.Minute); took != 0 || s.written() != 1 {
-					t.Errorf("after a flush of %v %d Events were written, not 1", took, s.written())
-				}
-			})
-		})
-	}
-}
-
-// Nor while an Event waits for another Event about its object.
-func TestNothingIsPolledAtRest(t *testing.T) {
-	run(t, slow(time.Hour), func(t *testing.T, s *sink, r *recorder) {
-		looks := 0
-		r.DeferWhile(func(string) bool { looks++; return looks < 3 })
-		r.done("a", "first")
-		r.done("a", "second")
-		advance(3 * time.Hour)
-		if looks != 3 || s.written() != 2 {
-			t.Errorf("the recorder checked %d times for urgent work, and wrote %d Events", looks, s.written())
-		}
-	})
-}
-
-func TestEventsOfManyNamespacesLookLessOften(t *testing.T) {
-	run(t, slow(0), func(t *testing.T, _ *sink, r *recorder) {
-		var looks atomic.Int32
-		r.DeferWhile(func(string) bool { return looks.Add(1) > 0 })
-		for i := range 1000 {
-			r.Event(brokenPod(i, 0), corev1.EventTypeNormal, "Done", "")
-		}
-		advance(10 * time.Second)
-		if got := looks.Load(); got < 1000 || got > 21_000 { // the first looks, and 2,000 in a second
-			t.Errorf("They looked for urgent work %d times in 10 s", got)
-		}
-	})
-}
-
 func TestAnEventHasItsObjectReasonTimeAndSource(t *testing.T) {
-	run(t, slow(0), func(t *testing.T, s *sink, r *recorder) {
+	run(t, slow(time.Second), func(t *testing.T, s *sink, r *recorder) {
 		at := time.Now()
-		r.DeferWhile(func(string) bool { return time.Since(at) < time.Second })
+		r.done("a", "so that the next one waits")
 		r.AnnotatedEventf(pod("a"), map[string]string{"by": "test"}, corev1.EventTypeWarning, "Broken", "into %d pieces", 2)
 		advance(time.Minute)
 		want := &corev1.Event{

@@ -186,17 +186,3 @@ func TestAKeyThatChangesWhileItIsProcessedNeedNotWait(t *testing.T) {
 		})
 	}
 }
-
-func TestAQueueKnowsWhereKeysWait(t *testing.T) {
-	w := newWork(t)
-	waiting := func(inX, inY bool) {
-		t.Helper()
-		expectEqual(t, "whether keys wait", []bool{inX, inY}, []bool{w.HasWaiting("x"), w.HasWaiting("y")})
-	}
-	w.resynced("x/a")
-	waiting(true, false)
-	w.changed("y/b")
-	waiting(true, true)
-	w.drain()
-	waiting(false, false)
-}

@@ -97,15 +97,6 @@ func (q *Queue) SetWorkers(count int, start func()) {
 	q.fair.workers, q.fair.start = count, start
 }
 
-// HasWaiting reports whether keys of a namespace are waiting for a worker. It may briefly count
-// keys that have moved from low priority to high.
-func (q *Queue) HasWaiting(namespace string) bool {
-	q.fair.mu.Lock()
-	defer q.fair.mu.Unlock()
-	n := q.fair.namespaces[namespace]
-	return n != nil && len(n.keys[high])+len(n.keys[low]) > 0
-}
-
 // Get waits for the next key. It returns true if the worker must end: after ShutDown, or because
 // enough others are waiting.
 func (q *Queue) Get() (key cache.ObjectName, end bool) {
