@@ -83,8 +83,8 @@ type Controller[F plan.Owner] struct {
 	NoObjects []schema.GroupVersionResource
 	// NoEvents is true if the controller records no event when its condition Ready changes.
 	NoEvents bool
-	// Every is n to run one case in n, and one in ten times as many with a detector of races or cache mutations. 0
-	// means all, with -short one in ten, and with a detector one in a hundred.
+	// Every is n to run one case in n. 0 means all, and with -short one in ten. With a detector of races or cache
+	// mutations, one workload in five is run, with one case in 2n of it, or one in twenty.
 	Every int
 	// Outside says what is wrong at rest with what calls have made outside the cluster, which they find by Outside. It is
 	// nil if there are none.

@@ -52,7 +52,10 @@ func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []
 	traceErrors(t)
 	total := 0
 	pairs := newPairs(t)
-	for _, workload := range workloads {
+	for i, workload := range workloads {
+		if detectorsOn() && !isNamed() && i%sampledWorkloads != 0 {
+			continue
+		}
 		t.Run(workload.name, func(t *testing.T) {
 			c, baseline := workload.runWithoutFaults(t, owner, start)
 			c.report(t)
@@ -82,6 +85,9 @@ func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []
 	pairs.report(t)
 }
 
+// sampledWorkloads is n to run one workload in n with a detector of races or cache mutations.
+const sampledWorkloads = 5
+
 // sampling returns n if one case in n is to be run: see Controller.Every. With a detector of races or cache
 // mutations, a run takes a hundred times as long, and a few runs show what it can find. A test named on the
 // command line is always run.
@@ -90,7 +96,7 @@ func sampling(every int) int {
 	case isNamed():
 		return 1
 	case detectorsOn():
-		return max(100, 10*every)
+		return max(100, 10*every) / sampledWorkloads
 	case testing.Short():
 		return max(10, every)
 	}
