@@ -38,6 +38,10 @@ type program struct {
 	args       []string
 	// env is added to the benchmark's own environment, as NAME=value.
 	env []string
+	// namespace is the only one that it watches; "" means all.
+	namespace string
+	// alongside runs at the same time, if it is set.
+	alongside *program
 }
 
 // process is a running program.
@@ -48,8 +52,12 @@ type process struct {
 
 // start starts a program in the session's cluster.
 func (s *session) start(p program) (*process, error) {
+	args := append([]string{"-kubeconfig", s.kubeconfig()}, p.args...)
+	if p.namespace != "" {
+		args = append(args, "-namespace", p.namespace)
+	}
 	// Without a context, because stop sends SIGTERM first.
-	command := exec.Command(p.path, append([]string{"-kubeconfig", s.kubeconfig()}, p.args...)...)
+	command := exec.Command(p.path, args...)
 	command.Env = append(os.Environ(), p.env...)
 	began := time.Now()
 	started, err := testcluster.StartProgram(p.name, s.path(p.name+".log"), command)
@@ -143,9 +151,16 @@ func (s *session) beside(ctx context.Context, p program, objects int, o options)
 		return s.measure(ctx, p, o)
 	}
 	s.probes++
-	probe, err := s.createFoo(ctx, quietNamespace, s.probes)
+	probe, err := s.createFoo(ctx, cmp.Or(p.namespace, quietNamespace), -s.probes)
 	if err != nil {
 		return nil, err
+	}
+	if p.alongside != nil {
+		other, err := s.start(*p.alongside)
+		if err != nil {
+			return nil, err
+		}
+		defer other.stop()
 	}
 	return s.measure(ctx, p, o, probe)
 }

@@ -109,7 +109,7 @@ func number(value float64) string {
 // figures in the columns. The figure "objects" is that number.
 func (r *results) rows(table string, figures ...string) string {
 	var text strings.Builder
-	for _, contender := range contenders {
+	for _, contender := range append(slices.Clone(contenders), oneOfTwo) {
 		for _, objects := range r.objects(table, contender) {
 			fmt.Fprintf(&text, "\n| %s |", contender)
 			for _, figure := range figures {

@@ -57,6 +57,8 @@ const (
 	unlimited = "upstream-unlimited"
 	onRuntime = "controller-runtime"
 	bare      = "bare"
+	// oneOfTwo is ours for one of the namespaces, while another runs for the next one.
+	oneOfTwo = "ours, one of two"
 )
 
 // contenders are the names of all programs, in the order of the tables.
@@ -105,8 +107,12 @@ func (r *runner) part(ctx context.Context, name string) error {
 	case "large": // shows when one replica is not enough
 		o := options{limit: r.largeLimit, idle: r.largeLimit, rest: r.largeRest}
 		return r.starts(ctx, large, []int{r.large}, o, r.programs[ours], r.programs[onRuntime], r.programs[unlimited])
-	case scale: // shows where one replica ends
-		return r.starts(ctx, large, r.greatest, options{limit: 5 * r.largeLimit, idle: 5 * r.largeLimit, rest: r.largeRest}, r.programs[ours])
+	case scale: // shows where one replica ends, and what two installations make of it
+		o := options{limit: 5 * r.largeLimit, idle: 5 * r.largeLimit, rest: r.largeRest}
+		one, other := r.programs[ours], r.programs[ours]
+		other.name, other.namespace = "the other", namespaceOf(1)
+		one.name, one.namespace, one.alongside = oneOfTwo, namespaceOf(0), &other
+		return r.starts(ctx, large, r.greatest, o, r.programs[ours], one)
 	}
 	return fmt.Errorf("there is no such part: there are %s and %s", strings.Join(parts, ", "), scale)
 }
