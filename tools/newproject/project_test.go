@@ -291,10 +291,10 @@ func TestNewProjectForAKindOfKubernetes(t *testing.T) {
 	in(`test -z "$(git diff --name-only -- ":!third_party" ":!.newproject.json")"`)
 }
 
-// TestNewProject makes a project, runs its tests and its demo, edits its copy of the library, adds a kind
+// TestNewProjectForItsOwnKind makes a project, runs its tests and its demo, edits its copy of the library, adds a kind
 // that owns Deployments, too, and updates the project to another version of the library.
 // docs/second-kind.md adds a kind that owns something else.
-func TestNewProject(t *testing.T) {
+func TestNewProjectForItsOwnKind(t *testing.T) {
 	p, newproject, in := built(t)
 	newproject(awkward + " -dir=" + p.dir)
 	in("git config user.name a && git config user.email a@example.com")
