@@ -264,7 +264,7 @@ type pairs struct {
 // newPairs reads the command line.
 func newPairs(t *testing.T) *pairs {
 	t.Helper()
-	p := &pairs{named: strings.Count(flag.Lookup("test.run").Value.String(), "/") >= 4}
+	p := &pairs{named: namedLevels() >= 4}
 	many, err := strconv.Atoi(*pairsFlag)
 	if *pairsFlag != "all" && (err != nil || many < 1) {
 		t.Fatalf("-simulation.pairs=%s is neither a number of pairs nor \"all\"", *pairsFlag)

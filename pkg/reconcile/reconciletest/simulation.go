@@ -53,7 +53,7 @@ func testWorkloads(t *testing.T, owner *rows.OwnerRow, start Start, workloads []
 	total := 0
 	pairs := newPairs(t)
 	for i, workload := range workloads {
-		if detectorsOn() && !isNamed() && i%sampledWorkloads != 0 {
+		if detectorsOn() && namedLevels() == 0 && i%sampledWorkloads != 0 {
 			continue
 		}
 		t.Run(workload.name, func(t *testing.T) {
@@ -93,7 +93,7 @@ const sampledWorkloads = 5
 // command line is always run.
 func sampling(every int) int {
 	switch {
-	case isNamed():
+	case namedLevels() >= 2:
 		return 1
 	case detectorsOn():
 		return max(100, 10*every) / sampledWorkloads
@@ -103,8 +103,9 @@ func sampling(every int) int {
 	return max(1, every)
 }
 
-// isNamed reports whether the command line names a case.
-func isNamed() bool { return strings.Count(flag.Lookup("test.run").Value.String(), "/") >= 2 }
+// namedLevels returns how much the command line names below a test: 1 for a workload, 3 for a point and a fault
+// of it, 5 for a pair of faults.
+func namedLevels() int { return strings.Count(flag.Lookup("test.run").Value.String(), "/") }
 
 // detectorsOn reports whether races or cache mutations are detected.
 func detectorsOn() bool {
