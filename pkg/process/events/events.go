@@ -4,7 +4,7 @@
 //
 // client-go's broadcaster queues a thousand Events, drops the rest, and writes them one after
 // another. When thousands of objects are reconciled at once, it loses Events. This package queues
-// ten thousand, in a queue for each namespace. client-go's correlator still aggregates repeated
+// ten thousand, in two queues for each namespace. client-go's correlator still aggregates repeated
 // Events and limits their rate.
 //
 // Events that can't be written, because the API server fails or does not respond, do not stop
