@@ -28,6 +28,8 @@ go list -m -f '{{.Path}} {{.Version}}' "${upstream}" sigs.k8s.io/controller-runt
 build() {
   go build -ldflags="-s -w" -o "${output}/$1" "${@:2}"
 }
+# What go run compiles: without the profile.
+(cd ../.. && build ours-plain .)
 build controller-runtime ./contender/controllerruntime
 build bare ./contender/bare
 

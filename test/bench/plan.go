@@ -96,6 +96,9 @@ func (r *runner) part(ctx context.Context, name string) error {
 		}
 		for i := range controllers {
 			controllers[i].env = nil
+			if controllers[i].name == ours {
+				controllers[i].path += "-plain"
+			}
 		}
 		return r.trials(ctx, asGoRun, r.rounds, trial{foos: r.foos}, controllers...)
 	case "whole":
