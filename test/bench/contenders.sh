@@ -28,8 +28,7 @@ go list -m -f '{{.Path}} {{.Version}}' "${upstream}" sigs.k8s.io/controller-runt
 build() {
   go build -ldflags="-s -w" -o "${output}/$1" "${@:2}"
 }
-# What go run compiles: without the profile.
-(cd ../.. && build ours-plain .)
+(cd ../.. && build "ours without the profile" .) # as go run compiles it
 build controller-runtime ./contender/controllerruntime
 build bare ./contender/bare
 

@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -135,7 +136,7 @@ func (r *runner) build(ctx context.Context, repository, folder string) error {
 	r.found.Machine = r.found.Versions["machine"]
 	delete(r.found.Versions, "machine")
 	r.programs = map[string]program{}
-	for _, name := range contenders {
+	for _, name := range append(slices.Clone(contenders), unprofiled) {
 		r.programs[name] = program{name: name, path: filepath.Join(folder, name), env: installed}
 	}
 	return nil
