@@ -121,8 +121,8 @@ func (c *Controller) Resource() string { return c.kind.Resource.Resource }
 // statusResource returns the name of the kind's status in metrics.
 func (c *Controller) statusResource() string { return c.Resource() + "/status" }
 
-// CountByReady counts the owners in the cache by the status of their condition Ready, which is unknown for a kind that isn't
-// the program's own.
+// CountByReady counts the owners in the cache by the status of their condition Ready, which is
+// unknown for a kind that isn't the program's own.
 func (c *Controller) CountByReady() map[metav1.ConditionStatus]int {
 	if c.kind.IsOthers() {
 		return map[metav1.ConditionStatus]int{metav1.ConditionUnknown: len(c.kind.Owners.Cache.List())}
@@ -347,8 +347,8 @@ func (s *ownerSync) run(ctx context.Context) (again time.Duration, err error) {
 	return plan.Sooner(world.Again(), wait), errors.Join(statusErr, err)
 }
 
-// hasReadReferences reports whether what the owner names has been read for its newest spec. Before it becomes ready by that,
-// a stale cache is not enough, as for children: see confirm.
+// hasReadReferences reports whether what the owner names has been read for its newest spec. Before
+// it becomes ready by that, a stale cache is not enough, as for children: see confirm.
 func (s *ownerSync) hasReadReferences() bool {
 	return plan.SaysReady(s.owner) || s.known.ReadFor == s.owner.GetGeneration()
 }

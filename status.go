@@ -108,8 +108,8 @@ func (s *ownerSync) recordTransition(owner plan.Owner, ready *metav1.Condition) 
 	s.c.recorder.Event(s.c.kind.Subject(owner), plan.EventType(ready.Reason), ready.Reason, ready.Message)
 }
 
-// tell records an Event if the reason why an owner is not ready is another one, for a kind that isn't the program's own: its
-// status is not written.
+// tell records an Event if the reason why an owner is not ready is another one, for a kind that
+// isn't the program's own: its status is not written.
 func (s *ownerSync) tell(after plan.Owner, complete bool) {
 	if complete {
 		s.known.Synced = s.owner.GetGeneration()

@@ -37,8 +37,8 @@ func example(t *testing.T) (text string, schema *jsonschema.Schema) {
 	return string(data), schema
 }
 
-// TestSchemaOfFoos changes the example. The API server stores and refuses the same, which test/e2e TestWhichFoosTheAPIServerAccepts
-// shows; only the rules in CEL are not in the schema.
+// TestSchemaOfFoos changes the example. The API server stores and refuses the same, which test/e2e
+// TestWhichFoosTheAPIServerAccepts shows; only the rules in CEL are not in the schema.
 func TestSchemaOfFoos(t *testing.T) {
 	text, schema := example(t)
 	for say, test := range map[string]struct{ from, to, want string }{

@@ -38,8 +38,9 @@ type running[T metav1.Object, R any] struct {
 	cancel context.CancelFunc
 }
 
-// result is what came of a call: an answer, and when it has to be renewed, or an error. isStale is true if it was not made, because the object could not be read or has
-// changed, and hangs if it has not returned yet.
+// result is what came of a call: an answer, and when it has to be renewed, or an error. isStale is
+// true if it was not made, because the object could not be read or has changed, and hangs if it
+// has not returned yet.
 type result[R any] struct {
 	value                  R
 	renew                  time.Time

@@ -141,8 +141,9 @@ func (w *World) decideReference(kind *ChildKind) {
 	}
 }
 
-// cannotExist returns why no object of the kind can have a key, or "": a read of it would fail as if the API server were away.
-// Only roles may have names with other characters than those of a DNS subdomain.
+// cannotExist returns why no object of the kind can have a key, or "": a read of it would fail as
+// if the API server were away. Only roles may have names with other characters than those of a DNS
+// subdomain.
 func (c *ChildKind) cannotExist(key cache.ObjectName) string {
 	flaws := content.IsPathSegmentName(key.Name)
 	if len(flaws) == 0 && c.Resource.Group != rbacv1.GroupName {

@@ -24,10 +24,10 @@ const (
 	// LastRace is the delay from which lost races count as an outage: no one loses that many
 	// in a row by chance. An admission webhook may also respond with the reasons of lost races.
 	LastRace = time.Second
-	// RefusedRetry is how long a refused write first waits for a change of the quota, the
-	// policy or the permissions, unless its inputs change earlier. It doubles each time, up to LastRetry. Some refusals pass by themselves: for half a minute after
-	// a CustomResourceDefinition is installed, the API server may not let its objects own
-	// others.
+	// RefusedRetry is how long a refused write first waits for a change of the quota, the policy
+	// or the permissions, unless its inputs change earlier. It doubles each time, up to LastRetry.
+	// Some refusals pass by themselves: for half a minute after a CustomResourceDefinition is
+	// installed, the API server may not let its objects own others.
 	RefusedRetry = time.Second
 	// BehindRetry is how soon a sync that found a stale cache is retried, unless an event
 	// triggers it earlier.

@@ -39,9 +39,10 @@ const (
 // client, such as kubernetes.New(client).
 type Start func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error
 
-// TestController is like Test, for a kind whose rows the caller has. It runs each workload of a kind without faults, then once for each injection point of
-// that run and each fault that can happen there, and then with a second fault, at points
-// that the run with the first reached after it.
+// TestController is like Test, for a kind whose rows the caller has. It runs each workload of a
+// kind without faults, then once for each injection point of that run and each fault that can
+// happen there, and then with a second fault, at points that the run with the first reached after
+// it.
 func TestController(t *testing.T, owner *rows.OwnerRow, start Start) {
 	t.Helper()
 	testWorkloads(t, owner, start, workloads(owner), sampling(0))
