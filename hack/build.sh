@@ -10,16 +10,16 @@
 # PACKAGE is relative to MODULE_DIRECTORY, OUTPUT to the working directory. The script prints
 # nothing if OUTPUT is up to date. With -stamp the go command writes the commit and its
 # version into OUTPUT, if git knows them. With -release OUTPUT also depends on nothing else
-# than the sources and the Go release, and is optimized for hack/release.pgo, if the module has it.
+# than the sources and the Go release.
 
 set -o errexit -o nounset -o pipefail
 unset CDPATH
 
-stamp="" release=""
+stamp=""
 # Other builds have no flags that compiled packages depend on, so that go run and go test need
 # not compile everything once more.
 if [[ "${1:-}" == -release ]]; then
-  stamp=yes release=yes
+  stamp=yes
   export CGO_ENABLED=0 GOFLAGS=-trimpath
   shift
 elif [[ "${1:-}" == -stamp ]]; then
@@ -37,10 +37,6 @@ output_dir="$(cd "$(dirname "$3")" && pwd)"
 output="${output_dir}/$(basename "$3")"
 name="$(basename "$3")"
 cd "$1"
-profile=off
-if [[ -n "${release}" && -f hack/release.pgo ]]; then
-  profile="${PWD}/hack/release.pgo"
-fi
 
 # committed reports whether git has a commit that contains this directory. It fails for sources
 # without .git, even inside another repository, whose commit the go command would write. It
@@ -134,9 +130,9 @@ follow() {
 
 # The list of packages goes to a file, and the messages of the go command to follow.
 packages="${GOTMPDIR}/packages"
-go list -deps -pgo="${profile}" -buildvcs="${buildvcs}" -ldflags="${ldflags}" -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${package}" 2>&1 >"${packages}" | follow 0
+go list -deps -buildvcs="${buildvcs}" -ldflags="${ldflags}" -f '{{if .Stale}}{{.ImportPath}}{{end}}' "${package}" 2>&1 >"${packages}" | follow 0
 total="$(grep -c . "${packages}" || true)"
-go build -v -pgo="${profile}" -buildvcs="${buildvcs}" -ldflags="${ldflags}" -o "${output}" "${package}" 2>&1 | follow "${total}"
+go build -v -buildvcs="${buildvcs}" -ldflags="${ldflags}" -o "${output}" "${package}" 2>&1 | follow "${total}"
 if [[ "${SECONDS}" -ge 10 ]]; then
   show_above "${name}: built in ${SECONDS} s"
 fi

@@ -28,7 +28,6 @@ go list -m -f '{{.Path}} {{.Version}}' "${upstream}" sigs.k8s.io/controller-runt
 build() {
   go build -ldflags="-s -w" -o "${output}/$1" "${@:2}"
 }
-(cd ../.. && build "ours without the profile" .) # as go run compiles it
 build controller-runtime ./contender/controllerruntime
 build bare ./contender/bare
 

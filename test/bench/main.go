@@ -21,7 +21,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -136,7 +135,7 @@ func (r *runner) build(ctx context.Context, repository, folder string) error {
 	r.found.Machine = r.found.Versions["machine"]
 	delete(r.found.Versions, "machine")
 	r.programs = map[string]program{}
-	for _, name := range append(slices.Clone(contenders), unprofiled) {
+	for _, name := range contenders {
 		r.programs[name] = program{name: name, path: filepath.Join(folder, name), env: installed}
 	}
 	return nil

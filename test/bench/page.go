@@ -191,7 +191,6 @@ func targets(r *results) (list []target) {
 	ratio("CPU per Foo until idle, Events included", asInstalled, 0, cpuIdle, unlimited, "≤", 1)
 	ratio("the same", asInstalled, 0, cpuIdle, onRuntime, "≤", 0.78)
 	ratio("the same", besideBare, 0, cpuIdle, bare, "≤", 1.15)
-	ratio("the same", besideBare, 0, cpuIdle, unprofiled, "<", 1)
 	ratio("CPU per Foo with the minute after", asInstalled, 0, cpuRested, unlimited, "≤", 0.6)
 	ratio("throughput", besideBare, 0, perSecond, bare, "≥", 0.75)
 	ratio("throughput", asInstalled, 0, perSecond, unlimited, "≥", 0.75)

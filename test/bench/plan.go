@@ -57,8 +57,6 @@ const (
 	unlimited = "upstream-unlimited"
 	onRuntime = "controller-runtime"
 	bare      = "bare"
-	// unprofiled is ours as go run compiles it.
-	unprofiled = "ours without the profile"
 	// oneOfTwo is ours for one of the namespaces, while another runs for the next one.
 	oneOfTwo = "ours, one of two"
 )
@@ -70,7 +68,7 @@ var contenders = []string{ours, unlimited, onRuntime, bare}
 const (
 	asInstalled = "Installed" // Foos wait; each program as its installation runs it: GOMAXPROCS=1
 	asGoRun     = "GoRun"     // the same, each program as with go run: it uses all cores
-	besideBare  = "Bare"      // as installed, beside a client without a controller, and without the profile
+	besideBare  = "Bare"      // as installed, beside a client without a controller
 	whole       = "Whole"     // Foos wait, with kube-controller-manager, scheduler and KWOK
 	settled     = "Settled"   // beside settled Foos and their Deployments
 	foreign     = "Foreign"   // beside Deployments unrelated to any Foo
@@ -93,13 +91,10 @@ func (r *runner) part(ctx context.Context, name string) error {
 		if err := r.trials(ctx, asInstalled, r.rounds, trial{foos: r.foos, rest: r.rest}, controllers...); err != nil {
 			return err
 		}
-		if err := r.trials(ctx, besideBare, r.rounds, trial{foos: r.foos}, r.programs[unprofiled], r.programs[ours], r.programs[bare]); err != nil {
+		if err := r.trials(ctx, besideBare, r.rounds, trial{foos: r.foos}, r.programs[ours], r.programs[bare]); err != nil {
 			return err
 		}
 		for i := range controllers {
-			if controllers[i].name == ours {
-				controllers[i].path = r.programs[unprofiled].path
-			}
 			controllers[i].env = nil
 		}
 		return r.trials(ctx, asGoRun, r.rounds, trial{foos: r.foos}, controllers...)
