@@ -70,7 +70,7 @@ func underTest(ctx context.Context, t *testing.T) (bench, program) {
 // and at most one Event, and nothing else.
 func (b *budgets) newFoos(t *testing.T) {
 	ctx := t.Context()
-	waiting, err := b.waitingFoos(ctx, budgetFoos)
+	waiting, err := b.waitingFoos(ctx, budgetFoos, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,11 +5,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,6 +65,7 @@ type session struct {
 	// probes is the number of Foos that were created to show when caches are full.
 	probes int
 	// started are all programs that were started.
+	mu      sync.Mutex
 	started []*process
 }
 
@@ -161,11 +164,11 @@ func (s *session) createFoo(ctx context.Context, namespace string, number int) (
 	return foo, nil
 }
 
-// waitingFoos creates n Foos without a status, with the numbers from 0.
-func (s *session) waitingFoos(ctx context.Context, n int) ([]*samplev1alpha1.Foo, error) {
+// waitingFoos creates n Foos without a status, with the numbers from 0, in a namespace, or in all if it is "".
+func (s *session) waitingFoos(ctx context.Context, n int, namespace string) ([]*samplev1alpha1.Foo, error) {
 	waiting := make([]*samplev1alpha1.Foo, n)
 	return waiting, each(ctx, 0, n, func(ctx context.Context, number int) (err error) {
-		waiting[number], err = s.createFoo(ctx, namespaceOf(number), number)
+		waiting[number], err = s.createFoo(ctx, cmp.Or(namespace, namespaceOf(number)), number)
 		return err
 	})
 }

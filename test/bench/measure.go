@@ -64,6 +64,8 @@ func (s *session) start(p program) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.started = append(s.started, &process{Program: started, started: began})
 	return s.started[len(s.started)-1], nil
 }
@@ -115,7 +117,7 @@ func (s *session) converge(
 ) (running *process, made *requests, times []time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
-	if made, err = s.record(); err != nil {
+	if made, err = s.record(p.namespace); err != nil {
 		return nil, nil, nil, err
 	}
 	if running, err = s.start(p); err != nil {
@@ -180,6 +182,9 @@ func (s *session) measure(ctx context.Context, p program, o options, waiting ...
 	each := max(1, float64(len(waiting)))
 	found := figures{fooCount: float64(len(waiting)), cpuConverged: converged.cpu / each, eventsThen: made.events() / each}
 	if !isLate {
+		if err := awaitEvents(ctx, running, made, o.idle, each, found); err != nil {
+			return nil, err
+		}
 		if err := awaitIdle(ctx, running, made, o.idle, each, found); err != nil {
 			return nil, err
 		}
@@ -203,6 +208,25 @@ func (s *session) measure(ctx context.Context, p program, o options, waiting ...
 		found[cpuRested] = used.cpu / each
 	}
 	return found, err
+}
+
+// awaitEvents waits until there are as many Events as Foos that waited, and notes the CPU until then, unless
+// there are fewer within a limit.
+func awaitEvents(ctx context.Context, running *process, made *requests, limit time.Duration, each float64, found figures) error {
+	for end := time.Now().Add(limit); made.events() < each; {
+		if time.Now().After(end) {
+			return nil
+		}
+		if err := running.pause(ctx, readInterval); err != nil {
+			return err
+		}
+		if _, err := made.next(); err != nil {
+			return err
+		}
+	}
+	used, err := running.usage()
+	found[cpuEvents] = used.cpu / each
+	return err
 }
 
 // awaitIdle waits until a program writes nothing and uses almost no CPU, and notes since

@@ -10,12 +10,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	samplev1alpha1 "example.com/sample-controller/pkg/apis/samplecontroller/v1alpha1"
 )
 
 // sizes holds the numbers of objects, repetitions and durations.
 type sizes struct {
-	// rounds is how often contenders are compared.
-	rounds int
+	// rounds is how often contenders are compared, and pairs how often each is measured at the same
+	// time as ours, while pairFoos wait for each of both.
+	rounds, pairs, pairFoos int
 	// foos wait in a trial. As installed, CPU and calls are also counted for rest after
 	// convergence.
 	foos int
@@ -41,12 +46,12 @@ type sizes struct {
 var (
 	// full is for docs/benchmarks.md, and quick to check that all measurements work.
 	full = sizes{
-		rounds: 5, foos: 2000, rest: time.Minute, wholeFoos: 300, attacked: 3, probes: 100,
+		rounds: 3, pairs: 6, pairFoos: 1000, foos: 2000, rest: time.Minute, wholeFoos: 300, attacked: 3, probes: 100,
 		holdings: []int{0, 100, 1000, 10000}, few: 1000, holdingLimit: time.Minute, peak: 10000,
 		large: 50000, largeLimit: 2 * time.Minute, largeRest: time.Minute, greatest: []int{100000, 300000},
 	}
 	quick = sizes{
-		rounds: 1, foos: 200, rest: 4 * time.Second, wholeFoos: 50, attacked: 1, probes: 10,
+		rounds: 1, pairs: 2, pairFoos: 100, foos: 200, rest: 4 * time.Second, wholeFoos: 50, attacked: 1, probes: 10,
 		holdings: []int{0, 100}, holdingLimit: 10 * time.Second, peak: 500,
 		large: 2000, largeLimit: 20 * time.Second, largeRest: 4 * time.Second, greatest: []int{3000},
 	}
@@ -68,13 +73,15 @@ var contenders = []string{ours, unlimited, onRuntime, bare}
 const (
 	asInstalled = "Installed" // Foos wait; each program as its installation runs it: GOMAXPROCS=1
 	asGoRun     = "GoRun"     // the same, each program as with go run: it uses all cores
-	besideBare  = "Bare"      // as installed, beside a client without a controller
 	whole       = "Whole"     // Foos wait, with kube-controller-manager, scheduler and KWOK
 	settled     = "Settled"   // beside settled Foos and their Deployments
 	foreign     = "Foreign"   // beside Deployments unrelated to any Foo
 	peak        = "Peak"      // Foos wait, beside such
 	large       = "Large"     // beside very many settled Foos
 )
+
+// atOnce is the table of ours and another program that run at the same time, as installed.
+func atOnce(other string) string { return "With " + other }
 
 // parts are the parts of a run. The part scale is measured only if it is asked for.
 var parts = []string{"throughput", "whole", "waits", "memory", "large"}
@@ -88,11 +95,14 @@ func (r *runner) part(ctx context.Context, name string) error {
 	controllers := []program{r.programs[unlimited], r.programs[ours], r.programs[onRuntime]}
 	switch name {
 	case "throughput":
-		if err := r.trials(ctx, asInstalled, r.rounds, trial{foos: r.foos, rest: r.rest}, controllers...); err != nil {
+		all := append(slices.Clone(controllers), r.programs[bare])
+		if err := r.trials(ctx, asInstalled, r.rounds, trial{foos: r.foos, rest: r.rest}, all...); err != nil {
 			return err
 		}
-		if err := r.trials(ctx, besideBare, r.rounds, trial{foos: r.foos}, r.programs[ours], r.programs[bare]); err != nil {
-			return err
+		for _, other := range contenders[1:] {
+			if err := r.atOnce(ctx, r.programs[ours], r.programs[other]); err != nil {
+				return err
+			}
 		}
 		for i := range controllers {
 			controllers[i].env = nil
@@ -135,7 +145,7 @@ func (r *runner) trials(ctx context.Context, table string, rounds int, t trial, 
 				if err := s.foreignDeployments(ctx, 0, t.foreign); err != nil {
 					return err
 				}
-				foos, err := s.waitingFoos(ctx, t.foos)
+				foos, err := s.waitingFoos(ctx, t.foos, "")
 				if err != nil {
 					return err
 				}
@@ -146,6 +156,40 @@ func (r *runner) trials(ctx context.Context, table string, rounds int, t trial, 
 			if err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// atOnce starts two programs at the same time in one cluster, each for a namespace in which Foos wait.
+// Whatever the machine does then, it does to both, so that a difference of a few percent shows. In
+// the next round they exchange their namespaces.
+func (r *runner) atOnce(ctx context.Context, programs ...program) error {
+	table := atOnce(programs[1].name)
+	r.found.forget(func(m measurement) bool { return m.Table == table })
+	for round := 1; round <= r.pairs; round++ {
+		waiting, found := make([][]*samplev1alpha1.Foo, len(programs)), make([]figures, len(programs))
+		err := r.bench.in(ctx, false, func(s *session) (err error) {
+			for i := range programs {
+				programs[i].namespace = namespaceOf((i + round) % len(programs))
+				if waiting[i], err = s.waitingFoos(ctx, r.pairFoos, programs[i].namespace); err != nil {
+					return err
+				}
+			}
+			measured, ctx := errgroup.WithContext(ctx)
+			for i, p := range programs {
+				measured.Go(func() (err error) {
+					found[i], err = s.measure(ctx, p, options{idle: 10 * idleInterval}, waiting[i]...)
+					return err
+				})
+			}
+			return measured.Wait()
+		})
+		if err != nil {
+			return err
+		}
+		for i, p := range programs {
+			r.found.add(table, p.name, round, 0, found[i])
 		}
 	}
 	return nil

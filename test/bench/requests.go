@@ -34,21 +34,25 @@ const (
 // requests are the writes of the measured program since some moment.
 type requests struct {
 	whole bool
-	log   *audit.Log
+	// namespace is the only one whose writes count; "" means all.
+	namespace string
+	log       *audit.Log
 	// writes are all that have been read from the log, including refused ones.
 	writes []audit.Write
 }
 
-// record returns the writes of the measured program from now on.
-func (s *session) record() (*requests, error) {
+// record returns the writes of the measured program from now on, in one namespace or all.
+func (s *session) record(namespace string) (*requests, error) {
 	log, err := audit.OpenAtEnd(s.AuditLog())
-	return &requests{whole: s.whole, log: log}, err
+	return &requests{whole: s.whole, namespace: namespace, log: log}, err
 }
 
 // next returns the writes since the last call.
 func (r *requests) next() ([]audit.Write, error) {
 	all, err := r.log.Next()
-	written := slices.DeleteFunc(all, func(write audit.Write) bool { return write.User != accountUser })
+	written := slices.DeleteFunc(all, func(write audit.Write) bool {
+		return write.User != accountUser || r.namespace != "" && r.namespace != write.Namespace
+	})
 	r.writes = append(r.writes, written...)
 	return written, err
 }

@@ -37,6 +37,8 @@ type measurement struct {
 	Round int
 	// Objects are those that need nothing, when the program starts.
 	Objects int
+	// Of is the version of ours: parts of a run may be measured again, later.
+	Of      string
 	Figures figures
 }
 
@@ -52,8 +54,9 @@ const (
 	last      = "last"   // and until all have
 	idle      = "idle"   // and until the program is idle: then it has synced each object once
 	// Milliseconds of user and system time per Foo since the start: until the last has converged,
-	// until the program is idle, with the Events that were still queued, and after the rest.
+	// until each has an Event, too, until the program is idle, and after the rest.
 	cpuConverged = "CPU converged"
+	cpuEvents    = "CPU events"
 	cpuIdle      = "CPU idle"
 	cpuRested    = "CPU rested"
 	eventsThen   = "events converged" // Events per Foo that were written until the last has converged
@@ -70,7 +73,7 @@ const (
 
 // add adds a measurement, and prints it.
 func (r *results) add(table, contender string, round, objects int, found figures) {
-	r.Measurements = append(r.Measurements, measurement{Table: table, Contender: contender, Round: round, Objects: objects, Figures: found})
+	r.Measurements = append(r.Measurements, measurement{Table: table, Contender: contender, Round: round, Objects: objects, Of: r.Versions[ours], Figures: found})
 	fmt.Printf("[%v] %s: round %d, %d objects, %s:", time.Since(r.Began).Round(time.Second), table, round, objects, contender)
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		fmt.Printf(" %s %.4g;", name, found[name])

@@ -47,7 +47,10 @@ const nothing = "nothing"
 
 var attacks = []attack{
 	{nothing, func(context.Context, *session) error { return nil }},
-	{"4,000 new Foos", func(ctx context.Context, s *session) error { return s.foosOfAttacker(ctx, 4000) }},
+	{"4,000 new Foos", func(ctx context.Context, s *session) error {
+		_, err := s.waitingFoos(ctx, 4000, attacker)
+		return err
+	}},
 	{"20 Foos, each of whose calls hangs for 3 s in a webhook", hangingWebhook},
 }
 
@@ -61,7 +64,7 @@ func (b bench) waits(ctx context.Context, p program, a attack, probes int) (wait
 		if _, err := s.createFoo(ctx, quietNamespace, probes); err != nil { // so that there is some work
 			return err
 		}
-		made, err := s.record()
+		made, err := s.record(p.namespace)
 		if err != nil {
 			return err
 		}
@@ -127,14 +130,6 @@ func (s *session) probe(ctx context.Context, running *process, made *requests, p
 	return found, nil
 }
 
-// foosOfAttacker creates Foos of the attacker.
-func (s *session) foosOfAttacker(ctx context.Context, n int) error {
-	return each(ctx, 0, n, func(ctx context.Context, number int) error {
-		_, err := s.createFoo(ctx, attacker, number)
-		return err
-	})
-}
-
 // hangingWebhook creates Foos, and a webhook for their Deployments that accepts connections and
 // does not respond.
 func hangingWebhook(ctx context.Context, s *session) error {
@@ -154,7 +149,11 @@ func hangingWebhook(ctx context.Context, s *session) error {
 	if err := s.kubectl(ctx, "create", "-f", s.path("webhook.yaml")); err != nil {
 		return err
 	}
-	return errors.Join(s.awaitRefusal(ctx), s.foosOfAttacker(ctx, 20))
+	if err := s.awaitRefusal(ctx); err != nil {
+		return err
+	}
+	_, err = s.waitingFoos(ctx, 20, attacker)
+	return err
 }
 
 // awaitRefusal waits until the API server refuses a Deployment of the attacker.

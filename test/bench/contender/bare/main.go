@@ -4,7 +4,7 @@
 // a controller's writes: the Deployment, the status and one Event. It decodes a controller's
 // watches, and discards them: it has no cache, no queue and compares nothing.
 //
-//	bare -kubeconfig=FILE [-profiles=ADDRESS]
+//	bare -kubeconfig=FILE [-namespace=NAME] [-profiles=ADDRESS]
 //
 // After that it waits for a signal, so that its CPU and memory can be read.
 package main
@@ -37,13 +37,14 @@ const goroutines = 2
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "path of a kubeconfig")
+	namespace := flag.String("namespace", metav1.NamespaceAll, "the only namespace to watch")
 	profiles := flag.String("profiles", "", "`address` to serve /debug/pprof/ at")
 	flag.Parse()
 	if *profiles != "" {
 		go func() { _ = http.ListenAndServe(*profiles, nil) }()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *kubeconfig)
+	err := run(ctx, *kubeconfig, *namespace)
 	stopped := ctx.Err() != nil
 	stop()
 	if err != nil && !stopped {
@@ -52,7 +53,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, kubeconfig string) error {
+func run(ctx context.Context, kubeconfig, namespace string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return err
@@ -63,14 +64,14 @@ func run(ctx context.Context, kubeconfig string) error {
 	if err := errors.Join(errFoo, errKube); err != nil {
 		return err
 	}
-	foos := clients.SamplecontrollerV1alpha1().Foos(metav1.NamespaceAll)
+	foos := clients.SamplecontrollerV1alpha1().Foos(namespace)
 	waiting, err := foos.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
 	since := metav1.ListOptions{ResourceVersion: waiting.ResourceVersion}
 	for _, open := range []func(context.Context, metav1.ListOptions) (watch.Interface, error){
-		foos.Watch, kube.AppsV1().Deployments(metav1.NamespaceAll).Watch,
+		foos.Watch, kube.AppsV1().Deployments(namespace).Watch,
 	} {
 		opened, err := open(ctx, since)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -43,6 +44,7 @@ func run() error {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(samplev1alpha1.Install(scheme))
+	namespace := flag.String("namespace", metav1.NamespaceAll, "the only namespace to watch")
 	profiles := flag.String("profiles", "0", "`address` to serve /debug/pprof/ at")
 	flag.Parse() // and -kubeconfig, which controller-runtime defines
 	ctrl.SetLogger(klog.Background())
@@ -52,6 +54,7 @@ func run() error {
 	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:  scheme,
+		Cache:   cache.Options{DefaultNamespaces: map[string]cache.Config{*namespace: {}}},
 		Metrics: metricsserver.Options{BindAddress: "0"}, PprofBindAddress: *profiles,
 	})
 	if err != nil {
