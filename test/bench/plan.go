@@ -84,7 +84,7 @@ const (
 func atOnce(other string) string { return "With " + other }
 
 // parts are the parts of a run. The part scale is measured only if it is asked for.
-var parts = []string{"throughput", "whole", "waits", "memory", "large"}
+var parts = []string{"cpu", "throughput", "whole", "waits", "memory", "large"}
 
 const scale = "scale"
 
@@ -94,15 +94,17 @@ func (r *runner) part(ctx context.Context, name string) error {
 	// Ours is between the two that it is compared with.
 	controllers := []program{r.programs[unlimited], r.programs[ours], r.programs[onRuntime]}
 	switch name {
-	case "throughput":
-		all := append(slices.Clone(controllers), r.programs[bare])
-		if err := r.trials(ctx, asInstalled, r.rounds, trial{foos: r.foos, rest: r.rest}, all...); err != nil {
-			return err
-		}
+	case "cpu":
 		for _, other := range contenders[1:] {
 			if err := r.atOnce(ctx, r.programs[ours], r.programs[other]); err != nil {
 				return err
 			}
+		}
+		return nil
+	case "throughput":
+		all := append(slices.Clone(controllers), r.programs[bare])
+		if err := r.trials(ctx, asInstalled, r.rounds, trial{foos: r.foos, rest: r.rest}, all...); err != nil {
+			return err
 		}
 		for i := range controllers {
 			controllers[i].env = nil
