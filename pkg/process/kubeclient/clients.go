@@ -121,7 +121,7 @@ const keptConnections = 25
 
 // forCalls selects HTTP/1.1 for a small number of workers, so that each has its own
 // connection. A call is then one write and one read, while HTTP/2 sends headers and body
-// separately and through another goroutine, which costs 6% of the controller's CPU.
+// separately and through another goroutine, which costs 7% more of the controller's CPU.
 // Only watches profit from HTTP/2, whose pings detect a dead connection; calls have deadlines
 // for that. More workers than client-go keeps connections would keep opening new ones, so
 // they share one HTTP/2 connection, which is client-go's default.
