@@ -6,6 +6,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -125,16 +126,17 @@ func (fight *Fight) remedy(c *ChildKind) string {
 }
 
 // IsReleasing reports whether an owner is about to give up an object that it controls: it is being
-// deleted, or it wants another name, and nothing keeps it from changing over. its is the object
-// with that name, or nil if it wants none. An owner whose new name is taken, or that is stalled, for example because
-// it is suspended, keeps the object.
-func (c *ChildKind) IsReleasing(holder Owner, object, its Object) bool {
+// deleted, or it wants other names, and nothing keeps it from changing over. its are the objects
+// that have these names. An owner of which a new name is taken, or that is stalled, for example
+// because it is suspended, keeps the object. The status of an owner alone would not do: two that want
+// each other's names would each be stalled whenever the other is not.
+func (c *ChildKind) IsReleasing(holder Owner, object Object, its ...Object) bool {
 	switch {
 	case IsTerminating(holder):
 		return true
 	case c.Wants(holder, cache.MetaObjectToName(object)):
 		return false
-	case its != nil && !c.OwnerKind.IsControlledBy(its, holder):
+	case slices.ContainsFunc(its, func(its Object) bool { return !c.OwnerKind.IsControlledBy(its, holder) }):
 		return false
 	}
 	was := meta.FindStatusCondition(holder.GetConditions(), ConditionStalled)

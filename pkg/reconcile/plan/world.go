@@ -240,11 +240,13 @@ func (c *ChildKind) releasing(object Object, found Found) Owner {
 	if holder == nil {
 		return nil
 	}
-	var its Object
-	if !c.IsSet() && c.Wanted(holder) {
-		its = found.Named(c.KeyFor(holder, c.Name(holder)))
+	var its []Object
+	for _, name := range c.NamesFor(holder) {
+		if named := found.Named(c.KeyFor(holder, name)); named != nil {
+			its = append(its, named)
+		}
 	}
-	if !c.IsReleasing(holder, object, its) {
+	if !c.IsReleasing(holder, object, its...) {
 		return nil
 	}
 	return holder

@@ -170,6 +170,20 @@ func controllerOfGalleries(d defect) Controller[*Page] {
 func TestGalleries(t *testing.T)       { Test(t, controllerOfGalleries(defect{})) }
 func TestGalleriesRandom(t *testing.T) { TestRandom(t, controllerOfGalleries(defect{})) }
 
+// TestOwnersThatWantEachOthersSetsComeToRest: each waits for the other, and says so once.
+func TestOwnersThatWantEachOthersSetsComeToRest(t *testing.T) {
+	c := controllerOfGalleries(defect{})
+	owner, err := derive(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := []step{"create a web 2", "create b api 2", "rename a api", "rename b web"}
+	run, _ := workload{name: "some", steps: steps}.runWithoutFaults(t, owner, c.Start)
+	if len(run.violations) > 0 {
+		t.Errorf("%s", strings.Join(run.violations, "\n"))
+	}
+}
+
 func TestBrokenControllersOfSetsAndReferencesAreDetected(t *testing.T) {
 	for name, row := range map[string]struct {
 		defect    defect
