@@ -180,7 +180,7 @@ func (s *session) measure(ctx context.Context, p program, o options, waiting ...
 		return nil, err
 	}
 	each := max(1, float64(len(waiting)))
-	found := figures{fooCount: float64(len(waiting)), cpuConverged: converged.cpu / each, eventsThen: made.events() / each}
+	found := figures{fooCount: float64(len(waiting)), cpuConverged: converged.cpu / each}
 	if !isLate {
 		if err := awaitEvents(ctx, running, made, o.idle, each, found); err != nil {
 			return nil, err
@@ -213,7 +213,7 @@ func (s *session) measure(ctx context.Context, p program, o options, waiting ...
 // awaitEvents waits until there are as many Events as Foos that waited, and notes the CPU until then, unless
 // there are fewer within a limit.
 func awaitEvents(ctx context.Context, running *process, made *requests, limit time.Duration, each float64, found figures) error {
-	for end := time.Now().Add(limit); made.events() < each; {
+	for end := time.Now().Add(limit); made.events() < found[fooCount]; {
 		if time.Now().After(end) {
 			return nil
 		}

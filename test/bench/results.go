@@ -59,16 +59,15 @@ const (
 	cpuEvents    = "CPU events"
 	cpuIdle      = "CPU idle"
 	cpuRested    = "CPU rested"
-	eventsThen   = "events converged" // Events per Foo that were written until the last has converged
-	peakMiB      = "peak MiB"         // maximum of resident memory
-	residentMiB  = "resident MiB"     // resident memory at the end
-	writes       = "writes"           // per Foo; those for the Foo that shows full caches don't count
-	refused      = "refused"          // those of them that the API server refused
-	restCalls    = "rest calls"       // requests during the rest, reads too
-	restCPU      = "rest CPU"         // milliseconds in that time
-	waitHalf     = "half wait"        // milliseconds that half of a tenant's Foos waited at most
-	waitMost     = "99% wait"         // and 99% of them
-	waitLate     = "late"             // how many were given up
+	peakMiB      = "peak MiB"     // maximum of resident memory
+	residentMiB  = "resident MiB" // resident memory at the end
+	writes       = "writes"       // per Foo; those for the Foo that shows full caches don't count
+	refused      = "refused"      // those of them that the API server refused
+	restCalls    = "rest calls"   // requests during the rest, reads too
+	restCPU      = "rest CPU"     // milliseconds in that time
+	waitHalf     = "half wait"    // milliseconds that half of a tenant's Foos waited at most
+	waitMost     = "99% wait"     // and 99% of them
+	waitLate     = "late"         // how many were given up
 )
 
 // add adds a measurement, and prints it.
