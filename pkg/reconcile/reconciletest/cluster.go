@@ -36,6 +36,9 @@ const (
 	shortDelay = 1100 * time.Millisecond
 	// restartTime is the time between a crash and the next start.
 	restartTime = 500 * time.Millisecond
+	// endlessCalls is the number of calls and events at which a run ends with a violation. A controller that
+	// never pauses takes too little of the bubble's time for a bound on that.
+	endlessCalls = 20_000
 )
 
 // injectionPoint is a call of a controller, or the arrival of an event, at which a fault
@@ -172,6 +175,10 @@ func (c *cluster) reach(verb string, id objectID) (injectionPoint, fault) {
 	f := c.inject(point)
 	if f.name != "" {
 		c.lastFault = time.Now()
+	}
+	if len(c.points) == endlessCalls {
+		c.violations = append(c.violations, fmt.Sprintf("the controllers do not come to rest: %d calls and events, of which the last is %s", endlessCalls, point))
+		c.stop()
 	}
 	return point, f
 }

@@ -51,6 +51,12 @@ func TestBrokenControllersAreDetected(t *testing.T) {
 			}
 			return nil
 		}, "the calls do not end: [list foos "},
+		{"never pauses", func(ctx context.Context, client rest.Interface, recorder record.EventRecorder) error {
+			for ctx.Err() == nil {
+				forEachFoo(ctx, client, recorder, nil)
+			}
+			return nil
+		}, "the controllers do not come to rest: 20000 calls and events"},
 		{"uses a resource without a row", once(readPod), `TestBrokenControllersAreDetected/uses_a_resource_without_a_row: the controller uses the resource "pods"`},
 		{"calls what is not simulated", once(deleteFoos), "the simulation has no deletecollection of foos"},
 		{"writes the Foo", once(scaleItsFoo), "changed fields of others in foos a"},
