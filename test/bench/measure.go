@@ -40,6 +40,8 @@ type program struct {
 	env []string
 	// namespace is the only one that it watches; "" means all.
 	namespace string
+	// memory is how many bytes per object beside it the program may use, by GOMEMLIMIT; 0 means any number.
+	memory int
 	// alongside runs at the same time, if it is set.
 	alongside *program
 }
@@ -156,6 +158,9 @@ func (s *session) beside(ctx context.Context, p program, objects int, o options)
 	probe, err := s.createFoo(ctx, cmp.Or(p.namespace, quietNamespace), -s.probes)
 	if err != nil {
 		return nil, err
+	}
+	if p.memory > 0 {
+		p.env = append(slices.Clone(p.env), fmt.Sprintf("GOMEMLIMIT=%d", objects*p.memory))
 	}
 	if p.alongside != nil {
 		other, err := s.start(*p.alongside)

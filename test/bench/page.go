@@ -131,7 +131,7 @@ func number(value float64) string {
 // figures in the columns. The figure "objects" is that number.
 func (r *results) rows(table string, figures ...string) string {
 	var text strings.Builder
-	for _, contender := range append(slices.Clone(contenders), oneOfTwo) {
+	for _, contender := range append(slices.Clone(contenders), limited, oneOfTwo) {
 		for _, objects := range r.objects(table, contender) {
 			fmt.Fprintf(&text, "\n| %s |", contender)
 			for _, figure := range figures {
@@ -236,6 +236,9 @@ func targets(r *results) (list []target) {
 		ratio(text, settled, objects, peakMiB, onRuntime, "<", 1)
 	}
 	ratio("peak memory beside 50000 settled Foos", large, 50000, peakMiB, unlimited, "<", 1)
+	for _, contender := range []string{ours, limited} {
+		list = append(list, target{"peak MiB beside 100000 settled Foos, " + contender, "≤", 600, r.spread(large, contender, 100000, peakMiB)})
+	}
 	ratio("peak memory while Foos converge beside as many foreign Deployments", peak, 0, peakMiB, unlimited, "<", 1)
 	value("calls in the minute after", asInstalled, restCalls, "≤", 0)
 	list = append(list, target{"writes at a start beside 1000 settled Foos", "≤", 0, r.spread(settled, ours, 1000, writes)})

@@ -64,6 +64,10 @@ const (
 	bare      = "bare"
 	// oneOfTwo is ours for one of the namespaces, while another runs for the next one.
 	oneOfTwo = "ours, one of two"
+	// limited is ours with a limit of memory, of limitedTo bytes per Foo: 537 MiB for 100,000, which
+	// options.LimitMemory sets where a container may have 600.
+	limited   = "ours, limited"
+	limitedTo = 5632
 )
 
 // contenders are the names of all programs, in the order of the tables.
@@ -121,10 +125,11 @@ func (r *runner) part(ctx context.Context, name string) error {
 		return r.starts(ctx, large, []int{r.large}, o, r.programs[ours], r.programs[onRuntime], r.programs[unlimited])
 	case scale: // shows where one replica ends, and what two installations make of it
 		o := options{limit: 5 * r.largeLimit, idle: 5 * r.largeLimit, rest: r.largeRest}
-		one, other := r.programs[ours], r.programs[ours]
+		one, other, less := r.programs[ours], r.programs[ours], r.programs[ours]
+		less.name, less.memory = limited, limitedTo
 		other.name, other.namespace = "the other", namespaceOf(1)
 		one.name, one.namespace, one.alongside = oneOfTwo, namespaceOf(0), &other
-		return r.starts(ctx, large, r.greatest, o, r.programs[ours], one)
+		return r.starts(ctx, large, r.greatest, o, r.programs[ours], less, one)
 	}
 	return fmt.Errorf("there is no such part: there are %s and %s", strings.Join(parts, ", "), scale)
 }
