@@ -44,10 +44,6 @@ const (
 	// clients to serve.
 	clientQPS = 1000
 
-	// databaseLimit is the largest that etcd's documents advise. Its default, 2 GiB, is full with about
-	// 500,000 objects, and then no write is accepted.
-	databaseLimit = 8 << 30
-
 	// componentLease is the lease duration of kube-controller-manager and kube-scheduler.
 	// A component that can't renew its Lease in five sixths of that exits, and the
 	// cluster stops. The default is 10 s, which a busy machine may exceed. Nothing else
@@ -82,7 +78,6 @@ func etcdArgs(l layout, p ports, durable bool) []string {
 		"--peer-cert-file=" + l.cert(etcdServer),
 		"--peer-key-file=" + l.key(etcdServer),
 		"--log-level=warn",
-		fmt.Sprintf("--quota-backend-bytes=%d", databaseLimit),
 	}
 	if !durable {
 		args = append(args, "--unsafe-no-fsync=true")
