@@ -64,8 +64,8 @@ const (
 	bare      = "bare"
 	// oneOfTwo is ours for one of the namespaces, while another runs for the next one.
 	oneOfTwo = "ours, one of two"
-	// limited is ours with a limit of memory, of limitedTo bytes per Foo: 537 MiB for 100,000, which
-	// options.LimitMemory sets where a container may have 600.
+	// limited is ours with a limit of memory, of limitedTo bytes per Foo: 537 MiB for 100,000, about
+	// what options.LimitMemory sets where a container may have 600.
 	limited   = "ours, limited"
 	limitedTo = 5632
 )
