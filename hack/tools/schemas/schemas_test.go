@@ -47,7 +47,7 @@ func TestSchemaOfFoos(t *testing.T) {
 		"a label":                  {"metadata:\n", "metadata:\n  labels: {team: a}\n", ""},
 		"a stored status":          {"spec:\n", "status: {availableReplicas: 1, conditions: [{type: Ready, status: 'True', reason: A, message: '', lastTransitionTime: '2026-11-21T12:00:00Z'}]}\nspec:\n", ""},
 		"another kind":             {"kind: Foo", "kind: Fool", "'/kind'"},
-		"another version":          {"/v1alpha1", "/v1", "'/apiVersion'"},
+		"another version":          {"samplecontroller.k8s.io/v1alpha1", "samplecontroller.k8s.io/v1", "'/apiVersion'"},
 		"no name of a field":       {"replicas: 1", "replica: 1", "additional properties 'replica' not allowed"},
 		"a field at the top":       {"spec:\n", "replicas: 1\nspec:\n", "additional properties 'replicas' not allowed"},
 		"no metadata":              {"metadata:\n  name: example-foo\n", "", "missing property 'metadata'"},
