@@ -84,8 +84,8 @@ const (
 	large       = "Large"     // beside very many settled Foos
 )
 
-// atOnce is the table of ours and another program that run at the same time, as installed.
-func atOnce(other string) string { return "With " + other }
+// tableWith is the table of ours and another program that run at the same time, as installed.
+func tableWith(other string) string { return "With " + other }
 
 // parts are the parts of a run. The part scale is measured only if it is asked for.
 var parts = []string{"cpu", "throughput", "whole", "waits", "memory", "large"}
@@ -172,7 +172,7 @@ func (r *runner) trials(ctx context.Context, table string, rounds int, t trial, 
 // Whatever the machine does then, it does to both, so that a difference of a few percent shows. In
 // the next round they exchange their namespaces.
 func (r *runner) atOnce(ctx context.Context, programs ...program) error {
-	table := atOnce(programs[1].name)
+	table := tableWith(programs[1].name)
 	r.found.forget(func(m measurement) bool { return m.Table == table })
 	for round := 1; round <= r.pairs; round++ {
 		waiting, found := make([][]*samplev1alpha1.Foo, len(programs)), make([]figures, len(programs))
