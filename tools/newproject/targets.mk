@@ -8,4 +8,4 @@ test-new-project-plans: ## Check what newproject writes, in seconds
 .PHONY: test-new-project
 test-all: test-new-project
 test-new-project: ## Generate two projects, run their tests and demos, and update them
-	$(check) new-project env NEW_PROJECT=yes $(call go-test) -timeout=40m -run='^TestNewProject' ./tools/newproject
+	$(check) new-project env NEW_PROJECT=yes $(call go-test,-timeout=40m -run='^TestNewProject') ./tools/newproject
