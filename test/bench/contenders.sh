@@ -18,14 +18,11 @@ echo "machine $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(npro
   "$(go env GOOS)/$(go env GOARCH), kernel $(uname -r)"
 hack/build.sh -release . . "${output}/ours" >&2
 # What is measured of ours counts until something changes that ours is built from.
-# shellcheck disable=SC2016
-sources=$(go list -deps -f '{{with .Module}}{{if .Main}}{{with $}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}
-{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
-{{end}}{{end}}{{end}}{{end}}' .)
-mapfile -t files <<<"${sources}"
-files+=(go.mod go.sum)
-changed=$(git status --porcelain -- "${files[@]}")
-git log -1 --format="ours commit %H${changed:+, with changes}" -- "${files[@]}"
+packages=$(go list -deps -f '{{if and .Module .Module.Main}}:(glob){{.Dir}}/*.go{{end}}' .)
+mapfile -t sources <<<"${packages}"
+sources+=(go.mod go.sum ':(exclude)*_test.go')
+changed=$(git status --porcelain -- "${sources[@]}")
+git log -1 --format="ours commit %H${changed:+, with changes}" -- "${sources[@]}"
 bin/devcluster version | awk 'NF == 2 { print $1, $2 }'
 
 cd test/bench
