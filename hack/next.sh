@@ -27,16 +27,23 @@ failures() {
 
 now=$(go list -m -f '{{.Version}}' k8s.io/client-go)
 mapfile -t modules < <(go list -m -f '{{if not .Indirect}}{{.Path}} {{.Version}}{{end}}' all | sed -n "s/ ${now}\$//p")
-# The newest version that all of them have. "~" sorts a pre-release before its release.
-next=$(go list -m -versions "${modules[@]}" | tr ' -' '\n~' | grep '^v0\.' | sort -V | uniq -c |
-  awk -v all="${#modules[@]}" '$1 == all { version = $2 } END { print version }')
-if [[ "$(printf '%s\n' "${next}" "${now/-/\~}" | sort -V | tail -1)" == "${now/-/\~}" ]]; then
-  echo "The module proxy has no Kubernetes modules newer than ${now}" && exit
-fi
-next=${next/\~/-}
-# kube-openapi has no releases, and the proxy may lack the commit that the modules require.
-quietly go get "${modules[@]/%/@${next}}" k8s.io/kube-openapi@latest
-quietly go mod tidy -e # the compiler reports a package that is gone
+# The newer versions that all of them have, newest first. "~" sorts a pre-release before its release.
+mapfile -t newer < <(go list -m -versions "${modules[@]}" | tr ' -' '\n~' | grep '^v0\.' | sort -V | uniq -c |
+  awk -v all="${#modules[@]}" -v now="${now/-/\~}" '$1 == all && seen { print $2 } $2 == now { seen = 1 }' | tac | tr '~' -)
+[[ "${#newer[@]}" -gt 0 ]] || { echo "The module proxy has no Kubernetes modules newer than ${now}" && exit; }
+for next in "${newer[@]}"; do
+  # kube-openapi has no releases, and the proxy may lack the commit that the modules require.
+  # With -e, because the compiler reports a package that is gone.
+  if go get "${modules[@]/%/@${next}}" k8s.io/kube-openapi@latest >"${temp}/log" 2>&1 &&
+    go mod tidy -e >>"${temp}/log" 2>&1 && ! grep -q ': reading ' "${temp}/log"; then
+    break
+  fi
+  echo "${next} can't be tried:" >&2
+  grep ': reading ' "${temp}/log" >&2 || cat "${temp}/log" >&2
+  git checkout -q .
+  next=
+done
+[[ -n "${next}" ]] || exit 1
 GOTOOLCHAIN=$(go env GOVERSION)+auto # generators read the new sources, so they need the new Go
 echo "From ${now} to ${next}, with ${GOTOOLCHAIN%+*}"
 
