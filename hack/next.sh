@@ -28,8 +28,9 @@ failures() {
 now=$(go list -m -f '{{.Version}}' k8s.io/client-go)
 mapfile -t modules < <(go list -m -f '{{if not .Indirect}}{{.Path}} {{.Version}}{{end}}' all | sed -n "s/ ${now}\$//p")
 # The newer versions that all of them have, newest first. "~" sorts a pre-release before its release.
-mapfile -t newer < <(go list -m -versions "${modules[@]}" | tr ' -' '\n~' | grep '^v0\.' | sort -V | uniq -c |
-  awk -v all="${#modules[@]}" -v now="${now/-/\~}" '$1 == all && seen { print $2 } $2 == now { seen = 1 }' | tac | tr '~' -)
+versions=$(go list -m -versions "${modules[@]}")
+mapfile -t newer < <(tr ' -' '\n~' <<<"${versions}" | grep '^v0\.' | sort -V | uniq -c | tr '~' - |
+  awk -v all="${#modules[@]}" -v now="${now}" '$1 == all && seen { print $2 } $2 == now { seen = 1 }' | tac)
 [[ "${#newer[@]}" -gt 0 ]] || { echo "The module proxy has no Kubernetes modules newer than ${now}" && exit; }
 for next in "${newer[@]}"; do
   # kube-openapi has no releases, and the proxy may lack the commit that the modules require.
